@@ -15,23 +15,18 @@ void ration__begin(struct ration *r, uint64_t ns_a_second, uint64_t at_once_ns)
 {
 	*r = (struct ration){
 		.ns_a_second = ns_a_second,
+		.part = 1,
 		.left_ns = (int64_t)at_once_ns,
 		.until_ns = clock_mono_ns(),
 	};
 	r->first_ns = r->until_ns;
 }
 
-void ration__set(struct ration *r, uint64_t ns_a_second)
-{
-	if (r && r->ns_a_second)
-		r->ns_a_second = ns_a_second ? ns_a_second : 1;
-}
-
 /* Whole ns: of a time that is too short for one, all counts the next time. */
 static void pay_in(struct ration *r, uint64_t now_ns)
 {
-	int64_t most_ns = (int64_t)(SPARE * r->ns_a_second);
-	double rate = (double)r->ns_a_second / (double)NSEC_PER_SEC;
+	double rate = (double)r->ns_a_second / (double)NSEC_PER_SEC * r->part;
+	int64_t most_ns = (int64_t)(SPARE * rate * (double)NSEC_PER_SEC);
 	int64_t ns = now_ns > r->until_ns ? (int64_t)((double)(now_ns - r->until_ns) * rate) : 0;
 
 	if (r->left_ns >= most_ns || r->left_ns + ns >= most_ns) {
@@ -42,6 +37,15 @@ static void pay_in(struct ration *r, uint64_t now_ns)
 		r->left_ns += ns;
 		r->until_ns += (uint64_t)((double)ns / rate);
 	}
+}
+
+void ration__set(struct ration *r, uint64_t ns_a_second, double part)
+{
+	if (!r || !r->ns_a_second)
+		return;
+	pay_in(r, clock_mono_ns());
+	r->ns_a_second = ns_a_second ? ns_a_second : 1;
+	r->part = part;
 }
 
 /* Is another use waiting that was served before this one? */
@@ -62,6 +66,7 @@ bool ration__lasts_at(struct ration *r, enum ration_use use, uint64_t now_ns)
 		r->refused_ns[use] = now_ns;
 		return false;
 	}
+	r->nr_served++;
 	r->refused_ns[use] = 0;
 	r->served_ns[use] = now_ns;
 	return true;

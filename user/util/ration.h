@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of what was used too much, so much is paid back at most, in seconds. */
+/* Of what was used too much, so much is paid back at most, in seconds, where all is paid in. */
 #define RATION_DEBT 5
 
 enum ration_use {
@@ -27,10 +27,11 @@ enum ration_use {
 
 struct ration { /* all zero: there is no bound */
 	uint64_t ns_a_second;
+	double part;                  /* of that, so much is paid in now */
 	int64_t left_ns;              /* below 0: what was used too much */
 	uint64_t until_ns;            /* up to when left_ns has been paid in; CLOCK_MONOTONIC */
 	uint64_t first_ns;            /* when it began; CLOCK_MONOTONIC */
-	uint64_t nr_asked;            /* how often something was to be read */
+	uint64_t nr_asked, nr_served; /* how often something was to be read, and was */
 	uint64_t begun_ns, reader_ns; /* CPU times, of this thread and of the reader */
 	uint64_t served_ns[RATION_USES];
 	uint64_t refused_ns[RATION_USES]; /* 0: it was served since */
@@ -38,8 +39,11 @@ struct ration { /* all zero: there is no bound */
 
 /* So much may be used at once in the first two seconds. */
 void ration__begin(struct ration *r, uint64_t ns_a_second, uint64_t at_once_ns);
-/* r may be NULL from here on: there is no bound. Where there is none, nothing changes. */
-void ration__set(struct ration *r, uint64_t ns_a_second);
+/*
+ * r may be NULL from here on: there is no bound. Where there is none, nothing changes. part: only
+ * so much of it for now, above 0 and at most 1.
+ */
+void ration__set(struct ration *r, uint64_t ns_a_second, double part);
 /* Is there time for it? */
 bool ration__lasts(struct ration *r, enum ration_use use);
 /* The same at that time of CLOCK_MONOTONIC, of a ration with a bound. */

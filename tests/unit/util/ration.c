@@ -34,7 +34,9 @@ static void ends(void)
 	work(&r, 5 * NSEC_PER_MSEC);
 	CHECK(ration__lasts(&r, RATION_NEW));
 	work(&r, 196 * NSEC_PER_MSEC);
+	CHECK_EQ(r.nr_served, 2);
 	CHECK(!ration__lasts(&r, RATION_NEW));
+	CHECK_EQ(r.nr_served, 2);
 }
 
 /* What was given at first and is not used in two seconds is not there for later. */
@@ -47,7 +49,7 @@ static void at_once_or_not(void)
 	CHECK_EQ(r.left_ns, 20 * NSEC_PER_MSEC);
 	CHECK(ration__lasts_at(&r, RATION_NEW, r.first_ns + 2 * NSEC_PER_SEC));
 	CHECK_EQ(r.left_ns, 2 * 1000);
-	CHECK_EQ(r.nr_asked, 2);
+	CHECK_EQ(r.nr_served, 2);
 }
 
 /* What was used too much is paid back in time. */
@@ -63,7 +65,7 @@ static void comes_again(void)
 		nanosleep(&(struct timespec){.tv_nsec = NSEC_PER_MSEC}, NULL);
 	/* 4 ms at 20 ms a second */
 	CHECK(clock_mono_ns() - begin_ns >= 190 * NSEC_PER_MSEC);
-	ration__set(&r, 1000);
+	ration__set(&r, 1000, 1);
 	/* who was away for long, on a machine that has no CPU for it, has more than what is due */
 	work(&r, (uint64_t)r.left_ns + NSEC_PER_MSEC);
 	CHECK(!ration__lasts(&r, RATION_NEW));
@@ -79,6 +81,26 @@ static void debts_have_an_end(void)
 	CHECK_EQ(r.left_ns, -1000 * RATION_DEBT);
 	CHECK(!ration__lasts_at(&r, RATION_NEW, r.until_ns + (RATION_DEBT - 1) * NSEC_PER_SEC));
 	CHECK(ration__lasts_at(&r, RATION_NEW, r.until_ns + RATION_DEBT * NSEC_PER_SEC));
+}
+
+/* For a while only a part is paid in: from now on, and debts are what they were. */
+static void a_part_of_it(void)
+{
+	struct ration r;
+	int64_t before_ns;
+
+	ration__begin(&r, NSEC_PER_SEC, 0);
+	nanosleep(&(struct timespec){.tv_nsec = 10 * NSEC_PER_MSEC}, NULL);
+	ration__set(&r, NSEC_PER_SEC, 0.25);
+	before_ns = r.left_ns;
+	CHECK(before_ns >= 10 * (int64_t)NSEC_PER_MSEC); /* that time was paid for in full */
+	CHECK(ration__lasts_at(&r, RATION_NEW, r.until_ns + 100 * NSEC_PER_MSEC));
+	CHECK_EQ(r.left_ns, before_ns + 25 * NSEC_PER_MSEC);
+	CHECK(ration__lasts_at(&r, RATION_NEW, r.until_ns + 100 * NSEC_PER_SEC));
+	CHECK_EQ(r.left_ns, NSEC_PER_SEC / 2); /* no more than two seconds of it */
+	r.left_ns = -5 * (int64_t)NSEC_PER_SEC;
+	CHECK(!ration__lasts_at(&r, RATION_NEW, r.until_ns + 19 * NSEC_PER_SEC));
+	CHECK(ration__lasts_at(&r, RATION_NEW, r.until_ns + 2 * NSEC_PER_SEC));
 }
 
 /* Who asks more often than there is a ns to pay in is paid as much as others. */
@@ -133,10 +155,10 @@ static void no_bound(void)
 {
 	struct ration r = {0};
 
-	ration__set(&r, 1000); /* it has none, and gets none */
+	ration__set(&r, 1000, 1); /* it has none, and gets none */
 	work(&r, 5 * NSEC_PER_MSEC);
 	CHECK(ration__lasts(&r, RATION_NEW) && ration__lasts(NULL, RATION_NEW));
 }
 
 UNIT_MAIN(TEST(ends), TEST(at_once_or_not), TEST(comes_again), TEST(debts_have_an_end),
-	  TEST(asked_often), TEST(take_turns), TEST(no_bound))
+	  TEST(a_part_of_it), TEST(asked_often), TEST(take_turns), TEST(no_bound))

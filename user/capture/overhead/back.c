@@ -25,7 +25,7 @@ static double calm_share(const struct overhead *o)
 static int more_samples(struct overhead *o, double share, uint64_t now_ns)
 {
 	uint64_t period_ns = stacks__period(o->opts.stacks), to_ns = period_ns / 2;
-	struct shed_step step = {.kind = SHED_RATE_BACK, .time_ns = now_ns, .share = share};
+	struct shed_step step = {.kind = SHED_RATE_BACK, .time_ns = now_ns};
 
 	if (period_ns <= o->wanted_period_ns || share > calm_share(o)) {
 		o->calm_since_ns = 0;

@@ -89,6 +89,7 @@ enum shed_kind {
 
 /* What is given up is to bring the cost down to this part of the bound. */
 #define SHED_AIM 0.5
+#define SHED_MUCH 1.25 /* so many times the bound is clearly over it */
 
 struct shed_step {
 	enum shed_kind kind;
@@ -166,6 +167,7 @@ struct overhead {
 	struct heat heat;
 	uint64_t next_ns, peek_ns; /* the next look, and the next at whether to look earlier */
 	uint64_t looked_ns;        /* when the ledger was read last */
+	uint64_t stepped_ns;       /* the last step; 0: there was none */
 	uint64_t quiet_ns;         /* what a step itself costs is not held against what stays */
 	/* how long the last second was over the bound: in all, without a break, and so far */
 	uint64_t over_ns, longest_over_ns, this_over_ns;
@@ -193,8 +195,9 @@ struct overhead {
 	uint64_t endless_ns;
 	size_t ended;
 	uint64_t opened_ns;
-	bool begun;        /* of a steady one: its begin is over */
-	bool nothing_left; /* it was over the bound with nothing to give up: no early looks */
+	bool begun;          /* of a steady one: its begin is over */
+	bool border_is_near; /* a capture's end, or the next one's begin */
+	bool nothing_left;   /* it was over the bound with nothing to give up: no early looks */
 	bool open;
 };
 
@@ -202,7 +205,10 @@ struct overhead {
 int overhead_look(struct overhead *o);
 /* tell.c: the name of such a step, as in the capture. */
 const char *shed__name(enum shed_kind kind);
-/* shed.c: the last second was over the bound, by these differences. Gives one thing up. */
+/*
+ * shed.c: the last second was over the bound, or one would be that goes on like the time since the
+ * last step; by these differences. Gives one thing up.
+ */
 int shed__step(struct overhead *o, const struct ledger_reading *last, uint64_t now_ns);
 /* Was it given up, and has not come back? */
 static inline bool shed__done(const struct overhead *o, enum shed_kind kind)

@@ -66,6 +66,23 @@ uint64_t ledger_cost_of(const struct ledger_reading *r, enum ledger_cause cause)
 	return r->cause_ns[cause] + (uint64_t)((double)r->cause_ns[cause] / all_ns * own_ns);
 }
 
+void ledger_go_on(struct ledger_reading *difference)
+{
+	struct ledger_reading *d = difference;
+	double times = (double)LEDGER_SPAN_NS / (double)d->time_ns;
+
+	if (times <= 1)
+		return;
+	d->time_ns = LEDGER_SPAN_NS;
+	d->used_ns = (uint64_t)((double)d->used_ns * times);
+	d->paced_ns = (uint64_t)((double)d->paced_ns * times);
+	d->switches = (uint64_t)((double)d->switches * times);
+	for (int part = 0; part < LEDGER_PARTS; part++)
+		d->part_ns[part] = (uint64_t)((double)d->part_ns[part] * times);
+	for (int cause = 0; cause < LEDGER_CAUSES; cause++)
+		d->cause_ns[cause] = (uint64_t)((double)d->cause_ns[cause] * times);
+}
+
 double ledger_share(const struct ledger_reading *difference, uint64_t cost_ns)
 {
 	double used_ns = (double)difference->used_ns;

@@ -18,14 +18,23 @@
 #define PEEK_NS (25 * NSEC_PER_MSEC)
 #define STEADY_PEEK_NS EARLIEST_NS /* of a recording that goes on for long: the look costs, too */
 #define HEAT_NS NSEC_PER_SEC
+#define SOON_NS (200 * NSEC_PER_MSEC) /* what a shorter time cost may be a moment's */
 /* What a hit costs beside the trap, about: the kernel's program, and reading its record. */
 #define HIT_NS 500
 #define BEGIN_NS (5 * NSEC_PER_SEC)
 /* What building tables may take of what is left, and of the bound for one CPU in any case. */
 #define PACE_SHARE 0.6
 #define PACE_LEAST 0.2
-/* What reading processes may take of the bound; the rest of what they are read for counts, too. */
+/*
+ * What reading processes may take of the bound, and looking up names; the rest of what processes
+ * are read for counts, too. Near a capture's end, reading gets half of that.
+ */
 #define READING_SHARE 0.2
+#define NAMES_SHARE 0.2
+/* Beyond this part of the bound all these get less, down to a quarter of it at 1.125 times. */
+#define ROOMY 0.75
+#define STEEPNESS 2
+#define LEAST_PART 0.25
 /* The counter's unit: a hundredth of a percent. */
 #define COUNTER_NAME "kprof overhead (0.01 %)"
 
@@ -113,21 +122,38 @@ static bool is_beginning(const struct overhead *o)
 	return o->latest.time_ns < o->opened_ns + BEGIN_NS;
 }
 
+/* What can wait gets less where the last second was a dear one: this part of what it may take. */
+static double part_now(const struct overhead *o)
+{
+	double part = 1 - (o->share / o->opts.most - ROOMY) * STEEPNESS;
+
+	return fmin(fmax(part, LEAST_PART), 1);
+}
+
 /*
  * Building unwind tables may take what the bound leaves, but for a part that others, and the time
- * until the next look, may need; but a part of the bound for one CPU in any case: without tables,
+ * until the next look, may need; but some of the bound for one CPU in any case: without tables,
  * stacks are not whole.
  */
-static void set_pace(const struct overhead *o, const struct ledger_reading *last)
+static void set_pace(struct overhead *o, const struct ledger_reading *last)
 {
 	double others_ns = (double)(ledger_cost(last) - last->part_ns[LEDGER_HELPERS]);
 	double used = (double)last->used_ns / (double)last->time_ns;
 	double others = others_ns / fmax((double)last->time_ns, (double)LEDGER_SPAN_NS);
-	double share = fmax((o->opts.most * used - others) * PACE_SHARE, o->opts.most * PACE_LEAST);
+	double left = (o->opts.most * used - others) * PACE_SHARE, part = part_now(o);
+	double tables = fmax(left, o->opts.most * PACE_LEAST * part);
+	double names = o->opts.most * NAMES_SHARE * part;
+	double reading = o->opts.most * fmax(used, 1) * READING_SHARE;
+	struct stacks_pace pace = {
+		.tables_ns = (uint64_t)(tables * (double)NSEC_PER_SEC),
+		.names_ns = (uint64_t)(names * (double)NSEC_PER_SEC),
+	};
 
-	stacks__set_pace(o->opts.stacks, (uint64_t)(share * (double)NSEC_PER_SEC));
-	share = o->opts.most * fmax(used, 1) * READING_SHARE;
-	ration__set(o->opts.reading, (uint64_t)(share * (double)NSEC_PER_SEC));
+	stacks__set_pace(o->opts.stacks, &pace);
+	o->border_is_near = stacks__border_is_near(o->opts.stacks, o->latest.time_ns);
+	if (o->border_is_near)
+		part /= 2;
+	ration__set(o->opts.reading, (uint64_t)(reading * (double)NSEC_PER_SEC), part);
 }
 
 int overhead_look(struct overhead *o)
@@ -178,6 +204,20 @@ static void leave_out_paced(struct ledger_reading *last)
 	*helpers_ns -= last->paced_ns < *helpers_ns ? last->paced_ns : *helpers_ns;
 }
 
+/*
+ * Is it still clearly over the bound, a moment after a step? Of a recording that goes on for days
+ * no second is to be over it by much, so the next step comes before a second's worth is paid again;
+ * but not for what a capture's end costs once.
+ */
+static bool goes_on(const struct overhead *o, const struct ledger_reading *last, uint64_t now_ns)
+{
+	double most_ns = o->opts.most * (double)last->used_ns;
+
+	return o->opts.steady && o->stepped_ns && !o->border_is_near &&
+	       now_ns < o->stepped_ns + LEDGER_SPAN_NS && last->time_ns >= SOON_NS &&
+	       (double)cost_to_keep(o, last) > most_ns * SHED_MUCH;
+}
+
 /* Is the bound kept? Goes by the time since the last step, as what is given up costs no more. */
 static int keep_bound(struct overhead *o, uint64_t now_ns)
 {
@@ -197,6 +237,8 @@ static int keep_bound(struct overhead *o, uint64_t now_ns)
 	if (!ledger__last(&o->window, &last))
 		return 0;
 	leave_out_paced(&last);
+	if (goes_on(o, &last, now_ns))
+		ledger_go_on(&last);
 	share = ledger_share(&last, cost_to_keep(o, &last));
 	o->nothing_left = false;
 	err = share > o->opts.most ? shed__step(o, &last, now_ns)

@@ -19,7 +19,6 @@
  * come and go: at 4 samples a second it takes a quarter of what it takes at 19.
  */
 #define MEETING 0.75
-#define MUCH 1.25 /* times the bound */
 #define SLOWEST_NS NSEC_PER_SEC
 /* Probes that stay are placed anew, which costs by itself. */
 #define QUIET_NS (500 * NSEC_PER_MSEC)
@@ -43,7 +42,7 @@ int shed_add_step(struct overhead *o, const struct shed_step *step)
 	int err;
 
 	log_debug("--max-overhead: %s, as the last second cost %.2f %%", shed__name(step->kind),
-		  step->share * 100);
+		  o->share * 100);
 	o->nr_given_up += step->kind != SHED_RATE_BACK;
 	/* each of the others is a gap, and gives up what there is no more */
 	if (step->kind <= SHED_RATE_BACK && ++o->nr_rates > SHED_MOST_RATES) {
@@ -53,6 +52,7 @@ int shed_add_step(struct overhead *o, const struct shed_step *step)
 	err = vec_grow((void **)&o->steps, &o->cap_steps, o->nr_steps, sizeof(*o->steps));
 	if (!err) {
 		o->steps[o->nr_steps] = *step;
+		o->steps[o->nr_steps].share = o->share;
 		o->steps[o->nr_steps++].until_ns = clock_mono_ns();
 	}
 	return err;
@@ -83,7 +83,10 @@ static double cost_of_samples(const struct overhead *o, const struct ledger_read
 
 	/* it is not what samples cost where much is read once, as at the begin, or for a moment */
 	if (!o->opts.steady || !o->begun || !o->opts.all_processes || o->opts.with_probes ||
-	    share < o->opts.most * MUCH)
+	    share < o->opts.most * SHED_MUCH)
+		return cost;
+	/* where waits cost much, processes are met by them, too: fewer samples save no reading */
+	if (share_of(last, LEDGER_FOR_WAITS) > o->opts.most * SMALL)
 		return cost;
 	met = ledger_share(last, last->part_ns[LEDGER_OWN]) * MEETING;
 	return fmax(cost, in_kernel + met);
@@ -99,7 +102,7 @@ static int fewer_samples(struct overhead *o, const struct ledger_reading *last, 
 	uint64_t period_ns = stacks__period(o->opts.stacks), to_ns = period_ns;
 	double in_kernel = ledger_share(last, last->cause_ns[LEDGER_FOR_SAMPLES]);
 	double cost = cost_of_samples(o, last, in_kernel, share), rest = share - cost;
-	struct shed_step step = {.kind = SHED_RATE, .time_ns = now_ns, .share = share};
+	struct shed_step step = {.kind = SHED_RATE, .time_ns = now_ns};
 	int err;
 
 	if (!period_ns || period_ns >= SLOWEST_NS || cost < o->opts.most * SMALL)
@@ -255,9 +258,9 @@ void shed__note_waits(struct overhead *o, const struct ledger_reading *last, uin
 
 /* Once. 1: it was done, 0: it had been before. */
 static int leave_out(struct overhead *o, enum shed_kind kind, const struct ledger_reading *last,
-		     uint64_t now_ns, double share)
+		     uint64_t now_ns)
 {
-	struct shed_step step = {.kind = kind, .time_ns = now_ns, .share = share};
+	struct shed_step step = {.kind = kind, .time_ns = now_ns};
 	int err;
 
 	if (shed__done(o, kind))
@@ -291,10 +294,9 @@ static bool single_ones_do_not_help(const struct probe_costs *c)
 }
 
 /* Gives single probes up; all, if that is not enough. */
-static int fewer_probes(struct overhead *o, const struct ledger_reading *last, uint64_t now_ns,
-			double share)
+static int fewer_probes(struct overhead *o, const struct ledger_reading *last, uint64_t now_ns)
 {
-	struct shed_step step = {.kind = SHED_PROBES, .time_ns = now_ns, .share = share};
+	struct shed_step step = {.kind = SHED_PROBES, .time_ns = now_ns};
 	struct probe_costs costs = {.time_ns = (double)(now_ns - o->heat.since_ns)};
 	double scale = costs.time_ns / (double)last->time_ns, hits = (double)o->heat.hits, goal_ns;
 	struct choose_probe *probes;
@@ -318,7 +320,7 @@ static int fewer_probes(struct overhead *o, const struct ledger_reading *last, u
 		chosen = 0;
 	if (chosen && single_ones_do_not_help(&costs)) {
 		free(probes);
-		return leave_out(o, SHED_ALL_PROBES, last, now_ns, share);
+		return leave_out(o, SHED_ALL_PROBES, last, now_ns);
 	}
 	if (chosen)
 		err = drop(o, probes, chosen, now_ns, &step);
@@ -335,26 +337,29 @@ int shed__step(struct overhead *o, const struct ledger_reading *last, uint64_t n
 	bool probes = o->opts.with_probes && share_of(last, LEDGER_FOR_PROBES) > least;
 	bool waits = share_of(last, LEDGER_FOR_WAITS) > least;
 	bool tasks = o->opts.children && share_of(last, LEDGER_FOR_TASKS) > least;
+	bool waits_before = shed__done(o, SHED_WAITS);
 	int n = fewer_samples(o, last, now_ns, share);
 
 	o->waits_calm_ns = 0;
 	o->waits_due = false;
 	if (!n && probes)
-		n = fewer_probes(o, last, now_ns, share);
+		n = fewer_probes(o, last, now_ns);
 	if (!n && share_of(last, LEDGER_FOR_STACKS) > least)
-		n = leave_out(o, SHED_ENTRY_STACKS, last, now_ns, share);
+		n = leave_out(o, SHED_ENTRY_STACKS, last, now_ns);
 	if (!n && waits)
-		n = leave_out(o, SHED_WAIT_STACKS, last, now_ns, share);
+		n = leave_out(o, SHED_WAIT_STACKS, last, now_ns);
 	if (!n && waits)
-		n = leave_out(o, SHED_WAITS, last, now_ns, share);
+		n = leave_out(o, SHED_WAITS, last, now_ns);
 	if (!n && probes)
-		n = leave_out(o, SHED_ALL_PROBES, last, now_ns, share);
+		n = leave_out(o, SHED_ALL_PROBES, last, now_ns);
 	if (!n && tasks)
-		n = leave_out(o, SHED_CHILDREN, last, now_ns, share);
+		n = leave_out(o, SHED_CHILDREN, last, now_ns);
 	o->nothing_left = !n;
 	if (n <= 0)
 		return n;
 	o->calm_since_ns = 0;
+	/* to end waits costs as much by itself, once */
+	o->stepped_ns = waits_before == shed__done(o, SHED_WAITS) ? now_ns : 0;
 	if (o->endless_ns)
 		o->quiet_ns = clock_mono_ns() + QUIET_NS;
 	ledger__restart(&o->window);

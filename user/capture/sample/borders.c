@@ -14,7 +14,7 @@
 
 bool stacks__border_is_near(const struct stacks *s, uint64_t now_ns)
 {
-	uint64_t last_ns = s->all_named_ns, every_ns = s->names_every_ns;
+	uint64_t last_ns = s ? s->all_named_ns : 0, every_ns = s ? s->names_every_ns : 0;
 	uint64_t next_ns = last_ns + every_ns;
 
 	if (!last_ns || (every_ns && every_ns < BORDER_LEAST_NS))

@@ -50,8 +50,11 @@ struct frames {
 	struct map64 stacks; /* parent stack << 32 | frame → id of the stack */
 	struct known_frame *known;
 	size_t nr, cap;
-	size_t nr_named; /* how many have been named while recording, but for those of files … */
-	size_t nr_files; /* … and with them; there may be further ones */
+	/*
+	 * How many have been named while recording: those of JIT code, of the kernel, of files (of
+	 * which there may be further ones).
+	 */
+	size_t nr_named, nr_kernel, nr_files;
 	uint32_t nr_stacks;
 	uint32_t nr_modules;  /* how many modules were written */
 	uint32_t kernel, jit; /* ids of the modules "[kernel]" and "[jit]"; 0: not written */
@@ -144,8 +147,9 @@ struct stacks {
 	struct stacks_opts opts;
 	uint32_t slot; /* slot of a target: struct stack_target * */
 	struct modules *modules;
-	/* when all frames were named, how long after the time before, and when to name some */
-	uint64_t all_named_ns, names_every_ns, next_names_ns;
+	/* when all frames were named, how long after the time before; when some, and what it took */
+	uint64_t all_named_ns, names_every_ns, some_named_ns, some_took_ns;
+	uint64_t names_ns; /* what looking them up may take in a second, where there is a bound */
 	uint64_t next_cache_ns; /* when to look at the size of the cache of names */
 	struct unwinder *unwinder;
 	struct sampler *sampler;
@@ -283,13 +287,6 @@ void stacks_jvm__tend(struct stacks *s, struct target *t);
 void stacks_jvm__ask_all(struct stacks *s);
 void stacks_jvm__wait(struct stacks *s);
 void stacks_jvm__forget(struct stacks *s, struct stack_target *st);
-
-/* ---- borders.c */
-/*
- * Does the capture end in about a second, or has the one before just ended? By when the last two
- * did, which stacks__names_so_far() notes.
- */
-bool stacks__border_is_near(const struct stacks *s, uint64_t now_ns);
 
 /* ---- names.c */
 int stacks__names(struct stacks *s);

@@ -23,10 +23,16 @@
 #define NAMES_MOST_NS (120 * NSEC_PER_SEC)
 
 /* While recording, names of files take at most a two-hundredth of the time, one file at once. */
-#define NAMES_SHARE 200
-#define NAMES_PACE 5                   /* where there is a bound, at most such a part of it */
+#define NAMES_UNBOUND 200              /* where there is no bound */
 #define CACHE_NS (1800 * NSEC_PER_SEC) /* how often the size of the cache is looked at meanwhile */
 #define NAMES_PAUSE_NS (100 * NSEC_PER_MSEC)
+/*
+ * Names of a file's functions that came since the last look: after such a part of the time between
+ * captures' ends, and that long at least; or that long where the time between them is not known.
+ */
+#define NAMES_TIMES 4
+#define NAMES_AGAIN_NS (4 * NSEC_PER_SEC)
+#define NAMES_UNKNOWN_NS (15 * NSEC_PER_SEC)
 
 /*
  * Names of JIT code are lost when the process ends, so they are read every second, a large file
@@ -215,6 +221,14 @@ static int kernel_names(struct stacks *s, size_t from, size_t to)
 		err = record_name(s, (uint32_t)i + 1, STORE_FRAME_KERNEL, f->kernel, name);
 	}
 	return err;
+}
+
+static int kernel_names_so_far(struct stacks *s)
+{
+	size_t from = s->frames.nr_kernel;
+
+	s->frames.nr_kernel = s->frames.nr;
+	return kernel_names(s, from, s->frames.nr);
 }
 
 /* Replaces the process's names of JIT code by m. False: over the limit, so the old ones stay. */
@@ -412,7 +426,7 @@ int stacks__names_so_far(struct stacks *s)
 	err = files.from < to ? file_names(&files, false) : 0;
 	modules__release(s->modules);
 	if (!err)
-		err = kernel_names(s, from, to);
+		err = kernel_names_so_far(s);
 	for (t = targets__first(s->opts.targets); t && !err; t = t->hh.next) {
 		struct stack_target *st = stacks__of(s, t);
 
@@ -444,30 +458,48 @@ static uint32_t next_file(const struct stacks *s, uint64_t since_ns, size_t *fro
 	return NO_FILE;
 }
 
-/* How long to pause after some work, as a multiple of what that took. */
+/* How long to pause after what was done last, by the pace that there is now. */
 static uint64_t pause_of(const struct stacks *s)
 {
-	return s->opts.pace_ns ? NAMES_PACE * NSEC_PER_SEC / s->opts.pace_ns : NAMES_SHARE;
+	uint64_t times = s->opts.pace_ns ? NSEC_PER_SEC / (s->names_ns + 1) : NAMES_UNBOUND;
+
+	return NAMES_PAUSE_NS + times * s->some_took_ns;
+}
+
+/* Of a file whose names were looked up, those of frames that came since are after so long. */
+static uint64_t again_after(const struct stacks *s)
+{
+	uint64_t part_ns = s->names_every_ns ? s->names_every_ns / NAMES_TIMES : NAMES_UNKNOWN_NS;
+
+	return part_ns > NAMES_AGAIN_NS ? part_ns : NAMES_AGAIN_NS;
 }
 
 int stacks__name_some(struct stacks *s, uint64_t now_ns)
 {
 	/* the next stacks__names_so_far() is expected as late after the last one as that came */
-	uint64_t since_ns = s->all_named_ns + s->names_every_ns / 2, before_ns = process_ns();
+	uint64_t since_ns = s->all_named_ns + s->names_every_ns / 2, before_ns;
 	struct naming files = {.s = s, .to = s->frames.nr, .so_far = true};
-	int err = 0;
+	int err;
 
-	if (now_ns < since_ns || stacks__border_is_near(s, now_ns))
+	if (now_ns < since_ns || now_ns < s->some_named_ns + pause_of(s) ||
+	    stacks__border_is_near(s, now_ns))
 		return 0;
+	err = kernel_names_so_far(s);
+	if (err)
+		return err;
+	before_ns = process_ns();
 	modules__hold(s->modules);
 	skip_named(s);
+	if (since_ns + again_after(s) < now_ns)
+		since_ns = now_ns - again_after(s);
 	files.only = next_file(s, since_ns + 1, &files.from);
 	if (files.only != NO_FILE) {
 		err = file_names(&files, false);
 		modules__at(s->modules, files.only)->named_ns = now_ns;
 	}
 	modules__release(s->modules);
-	s->next_names_ns = now_ns + NAMES_PAUSE_NS + pause_of(s) * (process_ns() - before_ns);
+	s->some_named_ns = now_ns;
+	s->some_took_ns = process_ns() - before_ns;
 	return err;
 }
 

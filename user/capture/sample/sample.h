@@ -33,8 +33,9 @@ struct stacks_opts {
 	bool all_processes;        /* one thread builds tables, in the background */
 	bool few;                  /* only so many frames and stacks as fit in some MiB */
 	/*
-	 * It goes on for long: names are looked up meanwhile, a file at a time, and the thread that
-	 * builds tables holds to stacks__set_pace(), until then to pace_ns (0: to nothing).
+	 * It goes on for long: names are looked up meanwhile, a file at a time. They and the thread
+	 * that builds tables hold to stacks__set_pace(); until then tables to .pace_ns, names to a
+	 * fifth of it. 0: to nothing.
 	 */
 	bool steady;
 	uint64_t pace_ns;
@@ -83,9 +84,18 @@ int stacks__fd(const struct stacks *s);
 uint64_t stacks__period(const struct stacks *s);
 /* Changes it. A sample stands for the time since the one before, as ever. */
 void stacks__set_period(struct stacks *s, uint64_t period_ns);
-/* How much CPU time a second tables are built in, in ns, where that was asked for … */
-void stacks__set_pace(struct stacks *s, uint64_t ns_a_second);
-/* … and how much was used so. */
+/* How much CPU time in a second what can wait may take, in ns. */
+struct stacks_pace {
+	uint64_t tables_ns, names_ns;
+};
+/* Where .pace_ns asked for that. Tables wait while a capture's end is near. */
+void stacks__set_pace(struct stacks *s, const struct stacks_pace *pace);
+/*
+ * Does the capture end in about a second, or has the one before just ended? By when the last two
+ * did, which stacks__names_so_far() notes.
+ */
+bool stacks__border_is_near(const struct stacks *s, uint64_t now_ns);
+/* How much was used for tables at such a pace. */
 uint64_t stacks__paced_ns(const struct stacks *s);
 /* Stops the clocks. */
 void stacks__stop(struct stacks *s);

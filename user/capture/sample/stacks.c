@@ -21,6 +21,7 @@
 #define REFRESH_FIRST_NS (50 * NSEC_PER_MSEC) /* soon, for code that is mapped and unmapped fast */
 #define REFRESH_ALL_FIRST_NS (2 * NSEC_PER_MSEC) /* of all processes: each is met rarely */
 #define REFRESH_LAST_NS (2 * NSEC_PER_SEC)
+#define NAMES_FIRST 5 /* until stacks__set_pace(), names take such a part of the bound */
 
 /* ---- a recording's ---- */
 
@@ -73,6 +74,7 @@ int stacks__new(const struct stacks_opts *opts, struct stacks **out)
 	if (!s)
 		return error_set(-ENOMEM, NULL, "no memory for stacks");
 	s->opts = *opts;
+	s->names_ns = opts->pace_ns / NAMES_FIRST;
 	s->frames.most = opts->few ? FRAMES_FEW : FRAMES_MAX;
 	s->frames.most_stacks = opts->few ? FRAMES_FEW_STACKS : FRAMES_MAX_STACKS;
 	s->slot = targets__slot(opts->targets);
@@ -339,7 +341,7 @@ int stacks__tend(struct stacks *s, uint64_t now_ns)
 		err = tend_processes(s, now_ns);
 	if (!err)
 		err = stacks_tables__flush(s);
-	if (!err && s->opts.steady && now_ns >= s->next_names_ns)
+	if (!err && s->opts.steady)
 		err = stacks__name_some(s, now_ns);
 	if (!err && done) {
 		s->tables_late = false;
@@ -370,11 +372,13 @@ void stacks__set_period(struct stacks *s, uint64_t period_ns)
 	attacher__sample_period(s->opts.attacher, period_ns);
 }
 
-void stacks__set_pace(struct stacks *s, uint64_t ns_a_second)
+void stacks__set_pace(struct stacks *s, const struct stacks_pace *pace)
 {
-	if (s)
-		modules__set_pace(s->modules,
-				  stacks__border_is_near(s, clock_mono_ns()) ? 0 : ns_a_second);
+	if (!s)
+		return;
+	modules__set_pace(s->modules,
+			  stacks__border_is_near(s, clock_mono_ns()) ? 0 : pace->tables_ns);
+	s->names_ns = pace->names_ns;
 }
 
 uint64_t stacks__paced_ns(const struct stacks *s)

@@ -16,8 +16,12 @@
 #define MAX_SLEEP_MS 20
 #define SAMPLES_SLEEP_MS 20
 #define SLOW_SAMPLES_SLEEP_MS 100
-/* Of all processes, where what that costs has a bound for long: more, while nothing is new. */
+/*
+ * Of all processes, where what that costs has a bound for long; more while there is no time to read
+ * what is new, and most while nothing is.
+ */
 #define BOUND_SLEEP_MS 40
+#define BOUND_ASKED_SLEEP_MS 80
 #define BOUND_MOST_SLEEP_MS 160
 
 /*
@@ -139,6 +143,26 @@ int loop__look(struct kprof_session *s)
 }
 
 /*
+ * Of all processes, with a bound: nothing wakes this thread. What cannot be read before there is
+ * time for it again comes no earlier by many looks.
+ */
+static int bound_sleep_ms(struct kprof_session *s, uint64_t bytes)
+{
+	bool served = s->reading.nr_served != s->served_before;
+	bool asked = s->reading.nr_asked != s->asked_before;
+	int most_ms = asked ? BOUND_ASKED_SLEEP_MS : BOUND_MOST_SLEEP_MS;
+
+	s->served_before = s->reading.nr_served;
+	s->asked_before = s->reading.nr_asked;
+	s->idle_ms *= 2;
+	if (served || bytes > s->ring_bytes / 8 || s->idle_ms < BOUND_SLEEP_MS)
+		s->idle_ms = BOUND_SLEEP_MS;
+	else if (s->idle_ms > most_ms)
+		s->idle_ms = most_ms;
+	return s->idle_ms;
+}
+
+/*
  * How long to sleep where there are only samples. What they point to in the process is read when
  * they are: not much later than the next one. Of all processes, each new one wakes this thread.
  */
@@ -146,16 +170,8 @@ static int samples_sleep_ms(struct kprof_session *s, uint64_t bytes)
 {
 	uint64_t ms = stacks__period(s->stacks) / NSEC_PER_MSEC;
 
-	if (s->reading.ns_a_second) { /* it is not woken */
-		bool news = s->reading.nr_asked != s->asked_before;
-
-		s->asked_before = s->reading.nr_asked;
-		if (news || bytes > s->ring_bytes / 8 || s->idle_ms < BOUND_SLEEP_MS)
-			s->idle_ms = BOUND_SLEEP_MS;
-		else if (s->idle_ms < BOUND_MOST_SLEEP_MS)
-			s->idle_ms *= 2;
-		return s->idle_ms;
-	}
+	if (s->reading.ns_a_second)
+		return bound_sleep_ms(s, bytes);
 	if (s->machine && s->opts.sample_hz <= MACHINE_SLOW_HZ)
 		return SLOW_SAMPLES_SLEEP_MS;
 	if (s->opts.waits || ms < SAMPLES_SLEEP_MS)

@@ -96,8 +96,8 @@ struct kprof_session {
 	uint64_t ring_bytes; /* size of each ring */
 	int idle_ms;         /* how long loop__pause() sleeps while events flow */
 	uint64_t next_flush_ns;
-	/* at the last pause: rings__read_bytes(), and .reading.nr_asked */
-	uint64_t bytes_before, asked_before;
+	/* at the last pause: rings__read_bytes(), and those of .reading */
+	uint64_t bytes_before, asked_before, served_before;
 	uint64_t looked_ns; /* when kprof_session_poll() last ended with a look */
 	/* processes.c */
 	uint64_t next_scan_ns, next_renames_ns;

@@ -107,6 +107,30 @@ static void from_a_restart_on(void)
 	CHECK_SHARE(0.001);
 }
 
+/* What a quarter of a second cost, as if a whole one went on like that. */
+static void as_if_it_went_on(void)
+{
+	struct ledger_reading r = {
+		.time_ns = 250 * MS, .used_ns = 500 * MS, .paced_ns = 1, .switches = 5};
+
+	for (int i = 0; i < LEDGER_PARTS; i++)
+		r.part_ns[i] = 2 * MS;
+	for (int i = 0; i < LEDGER_CAUSES; i++)
+		r.cause_ns[i] = 3;
+	ledger_go_on(&r);
+	CHECK_EQ(r.time_ns, 1000 * MS);
+	CHECK_EQ(r.used_ns, 2000 * MS);
+	CHECK_EQ(ledger_cost(&r), LEDGER_PARTS * 8 * MS);
+	for (int i = 0; i < LEDGER_CAUSES; i++)
+		CHECK_EQ(r.cause_ns[i], 12);
+	CHECK_EQ(r.paced_ns, 4);
+	CHECK_EQ(r.switches, 20);
+	r.time_ns = 1250 * MS; /* longer than a second: as it is */
+	ledger_go_on(&r);
+	CHECK_EQ(r.time_ns, 1250 * MS);
+	CHECK_EQ(r.switches, 20);
+}
+
 /* More readings than there is room for. */
 static void readings_go_round(void)
 {
@@ -127,4 +151,5 @@ static void all_parts_count(void)
 
 UNIT_MAIN(TEST(one_reading_tells_nothing), TEST(of_what_is_used), TEST(of_one_cpu_at_least),
 	  TEST(only_the_last_second), TEST(a_short_burst), TEST(late_readings),
-	  TEST(from_a_restart_on), TEST(readings_go_round), TEST(all_parts_count))
+	  TEST(from_a_restart_on), TEST(as_if_it_went_on), TEST(readings_go_round),
+	  TEST(all_parts_count))

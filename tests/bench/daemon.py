@@ -142,7 +142,8 @@ def idle():
     with Daemon() as d:
         time.sleep(BEGIN_S)
         rows = [row("daemon: a second on an idle machine", seconds(d, scaled(40, 2)), "% of one CPU", "≤ 1")]
-        rows[0]["note"] = f"something was given up {d.status()['sampler']['now']['given_up']} times"
+        given_up = d.status()["sampler"]["now"]["given_up"]
+        rows[0]["note"] = f"things given up: {given_up}"
     os.close(counting)
     return rows
 

@@ -21,7 +21,7 @@
 #define SOON_NS (200 * NSEC_PER_MSEC) /* what a shorter time cost may be a moment's */
 /* What a hit costs beside the trap, about: the kernel's program, and reading its record. */
 #define HIT_NS 500
-#define BEGIN_NS (5 * NSEC_PER_SEC)
+#define BEGIN_NS (3 * NSEC_PER_SEC)
 /* What building tables may take of what is left, and of the bound for one CPU in any case. */
 #define PACE_SHARE 0.6
 #define PACE_LEAST 0.2

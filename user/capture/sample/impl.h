@@ -147,7 +147,7 @@ struct stacks {
 	struct stacks_opts opts;
 	uint32_t slot; /* slot of a target: struct stack_target * */
 	struct modules *modules;
-	/* when all frames were named, how long after the time before; when some, and what it took */
+	/* when all frames were named, how long after the time before; when some; what that took */
 	uint64_t all_named_ns, names_every_ns, some_named_ns, some_took_ns;
 	uint64_t names_ns; /* what looking them up may take in a second, where there is a bound */
 	uint64_t next_cache_ns; /* when to look at the size of the cache of names */

@@ -167,7 +167,7 @@ struct overhead {
 	struct heat heat;
 	uint64_t next_ns, peek_ns; /* the next look, and the next at whether to look earlier */
 	uint64_t looked_ns;        /* when the ledger was read last */
-	uint64_t stepped_ns;       /* the last step; 0: there was none */
+	uint64_t stepped_ns;       /* the last step; 0: none, or that was to end waits */
 	uint64_t quiet_ns;         /* what a step itself costs is not held against what stays */
 	/* how long the last second was over the bound: in all, without a break, and so far */
 	uint64_t over_ns, longest_over_ns, this_over_ns;

@@ -92,7 +92,7 @@ static void a_part_of_it(void)
 	nanosleep(&(struct timespec){.tv_nsec = 10 * NSEC_PER_MSEC}, NULL);
 	ration__set(&r, NSEC_PER_SEC, 0.25);
 	CHECK(r.left_ns >= 10 * (int64_t)NSEC_PER_MSEC); /* that time was paid for in full */
-	r.left_ns = 0; /* it may have slept for long */
+	r.left_ns = 0;                                   /* it may have slept for long */
 	CHECK(ration__lasts_at(&r, RATION_NEW, r.until_ns + 100 * NSEC_PER_MSEC));
 	CHECK_EQ(r.left_ns, 25 * NSEC_PER_MSEC);
 	CHECK(ration__lasts_at(&r, RATION_NEW, r.until_ns + 100 * NSEC_PER_SEC));

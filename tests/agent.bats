@@ -119,7 +119,7 @@ agent_is_gone() {
 	use_major 13
 	KPROF_AGENT_WAIT_MS=0 target_start unheld "$KPROF" run -o "$dir/unheld.kprof" -- env LD_PRELOAD=libcuda.so.1 "$cuda" spin
 	sleep 2 # a while after CUDA was mapped
-	kill -STOP "${pid[unheld]}" # or it may have the agent record before the first use goes on
+	pause_process "${pid[unheld]}" # or it may have the agent record before the first use goes on
 	target_go unheld
 	wait_for "$PATIENCE" "the program to go on" more_calls_than 0
 	kill -CONT "${pid[unheld]}"

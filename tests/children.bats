@@ -71,7 +71,7 @@ has_grown() { # BYTES
 		sh -c 'read -r go; for i in $(seq 300); do /bin/true; done; : >"$0"; exec sleep 1000' "$dir/done"
 	exec {go}>"$dir/k.in"
 	wait_for "$PATIENCE" "kprof to record" kprof_recording k
-	kill -STOP "${pid[k]}"
+	pause_process "${pid[k]}"
 	written=$(capture_bytes)
 	echo go >&"$go"
 	wait_for "$PATIENCE" "300 children" [ -e "$dir/done" ]
@@ -89,7 +89,7 @@ has_grown() { # BYTES
 	target_start first "$driver" count --n 10
 	target_start second "$driver" count --n 10 --linger
 	cache=$dir/cache kprof_start k attach -p "${pid[first]},${pid[second]}" -o "$dir/k.kprof"
-	kill -STOP "${pid[k]}"
+	pause_process "${pid[k]}"
 	written=$(capture_bytes)
 	target_go first
 	target_result first

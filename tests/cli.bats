@@ -338,7 +338,7 @@ attach_out() {
 	target_start t "$driver" count --n 100 --linger
 	kprof_start k attach -p "${pid[t]}" -o "$dir/out.json"
 	# Both before it goes on, however fast it is; and two kinds, as two of one that wait are one.
-	kill -STOP "${pid[k]}"
+	pause_process "${pid[k]}"
 	kill -INT "${pid[k]}"
 	kill -TERM "${pid[k]}"
 	kill -CONT "${pid[k]}"
@@ -426,7 +426,7 @@ nothing_pending() { # PID
 		rm -f "$dir/t.in"
 		target_start t "$driver" count --n 20000 --linger &&
 			kprof_start k attach -p "${pid[t]}" -o "$dir/a.kprof" "$@" &&
-			kill -STOP "${pid[k]}" && target_go t && target_result t && kill -CONT "${pid[k]}" &&
+			pause_process "${pid[k]}" && target_go t && target_result t && kill -CONT "${pid[k]}" &&
 			kprof_stop k "$expected" && target_end t
 	}
 	lossy 4 --strict --ring 4096

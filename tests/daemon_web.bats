@@ -78,7 +78,7 @@ up_for() { # SECONDS, by its own figures
 }
 
 held() { # the process that looks at a chunk is $looker, and goes on no more
-	looker=$(pgrep -x -P "${pid[daemon]}" kprof-count) && kill -STOP "$looker"
+	looker=$(pgrep -x -P "${pid[daemon]}" kprof-count) && pause_process "$looker"
 }
 
 @test "who looks at chunks does not outlive the daemon" {

@@ -72,8 +72,7 @@ in_call() { # PID NUMBER: its first thread waits in that system call
 	local futex=202 restart=219
 	target_start t "$PYTHON" "$WORKLOADS/inject_interrupted.py"
 	wait_for "$PATIENCE" "its wait" in_call "${pid[t]}" "$futex"
-	kill -STOP "${pid[t]}"
-	wait_for "$PATIENCE" "it to be stopped" grep -q '^State:.*T' "/proc/${pid[t]}/status"
+	pause_process "${pid[t]}"
 	kill -CONT "${pid[t]}"
 	wait_for "$PATIENCE" "the restarted wait" in_call "${pid[t]}" "$restart"
 	put_in "${pid[t]}"
@@ -259,8 +258,7 @@ mode() {
 
 @test "refused: a stopped process, which stays stopped; one that is gone; a kernel thread; kprof itself" {
 	target_start t "$inject/inject_target" nanosleep
-	kill -STOP "${pid[t]}"
-	wait_for "$PATIENCE" "it to stop" grep -q '^State:.T' "/proc/${pid[t]}/status"
+	pause_process "${pid[t]}"
 	refused "${pid[t]}" "is stopped"
 	grep -q '^State:.T' "/proc/${pid[t]}/status"
 	kill -CONT "${pid[t]}"

@@ -249,7 +249,7 @@ nothing_goes_on() { [ -z "$(going_on)" ]; }
 
 @test "inside: a daemon that does not answer is waited for as long as the program says, and what it begins then is given up" {
 	daemon_start --allow-owner
-	kill -STOP "${pid[daemon]}"
+	pause_process "${pid[daemon]}"
 	INSIDE_MS=200 program late $USER_A gcc-c11 plain
 	jq -e '.started.code == 110 and .started.error == "the daemon has not answered in time" and .on == 0' "$dir/late.json"
 	KPROF_DAEMON_SOCKET=$socket "$PYTHON" - "$public" <<-'P'

@@ -59,7 +59,7 @@ account_all() {
 	target_start first "$driver" count --n 1
 	cp -r "$dir/own" "$dir/late"
 	join_start
-	kill -STOP "${pid[k]}"
+	pause_process "${pid[k]}"
 	local i briefs=()
 	for i in $(seq 30); do
 		unprofiled "brief$i" "$driver" count --n 10 || return 1

@@ -187,7 +187,7 @@ executed_others() {
 	ln -s "$(readlink -f "$PYTHON")" "$dir/kp_other"
 	target_start other "$PYTHON" "$WORKLOADS/other_name.py" "$1" "$dir/kp_other" 10
 	all_started 999 --comm kp_other
-	if [ "$2" = stopped ]; then kill -STOP "${pid[kprof]}"; fi
+	if [ "$2" = stopped ]; then pause_process "${pid[kprof]}"; fi
 	ran other
 	kill -CONT "${pid[kprof]}"
 	kprof_stop kprof

@@ -292,7 +292,7 @@ forks_and_looks() { # HUNDREDS SECONDS: so many forks, and kprof has looked at i
 	spinning gzip
 	kprof_start kprof sample -p "${pid[gzip]}" -F 10000 --max-overhead 2% -o "$dir/gzip.kprof" || return 1
 	wait_for "$PATIENCE" "fewer samples" grep -q "max-overhead: rate, " "$dir/kprof.err" || return 1
-	kill -STOP "${pid[gzip]}"
+	pause_process "${pid[gzip]}"
 	if wait_for 15 "more samples" grep -q "max-overhead: rate_back, " "$dir/kprof.err"; then
 		kprof_stop kprof && ledger gzip && says gzip '[.steps[] | select(.step == "rate_back")][0] | .to_hz > .from_hz'
 	else

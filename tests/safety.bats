@@ -51,7 +51,7 @@ looked() { # PID
 	read -r -a before <"/proc/$process/stat"
 	wait_for "$PATIENCE" "the first program to be sampled" ran_for "$process" $((before[13] + 30))
 	# kprof cannot hear of it now: samples are walked all the same.
-	kill -STOP "${pid[kprof]}"
+	pause_process "${pid[kprof]}"
 	kill -USR1 "$process"
 	wait_for "$PATIENCE" "the second program" is_program "$process" second
 	read -r -a before <"/proc/$process/stat"

@@ -330,7 +330,7 @@ teardown() {
 	wait_for "$PATIENCE" "kprof attach to record" eval '[ -n "$(find "$dir" -maxdepth 1 -name "..kprof-top_*.tmp")" ]'
 	local attach
 	attach=$(pgrep -P "$(top_pid)" -f ' attach ')
-	kill -STOP "$attach" # it takes its time
+	pause_process "$attach" # it takes its time
 	keys q && shows 'the trace is being written to kprof-top_'
 	kill -CONT "$attach"
 	is_over 0

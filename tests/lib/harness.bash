@@ -123,6 +123,16 @@ wait_untraced() {
 	done
 }
 
+# pause_process PID: stopped (SIGSTOP), all of it. The signal that is sent takes until the main thread gets a CPU; until then
+# the other threads go on.
+pause_process() {
+	kill -STOP "$1" && wait_for "$PATIENCE" "process $1 to be stopped" is_paused "$1"
+}
+
+is_paused() {
+	[ -z "$(grep -hs '^State:' "/proc/$1/task/"*/status | grep -v '[TtZX] (')" ]
+}
+
 # file_says FILE REGEX: it has a match, which begins a line where the expression begins with ^, and ends one where it ends with $.
 file_says() {
 	local said regex=${2/#^/$'\n'}
@@ -335,7 +345,7 @@ profiled() {
 	shift 2
 	target_start "$name" "$@" --linger || return 1
 	kprof_start "$name-kprof" attach -p "${pid[$name]}" -o "$dir/$name.kprof" "${arguments[@]}" || return 1
-	[ -z "${stalled:-}" ] || kill -STOP "${pid[$name-kprof]}"
+	[ -z "${stalled:-}" ] || pause_process "${pid[$name-kprof]}" || return 1
 	target_go "$name" || return 1
 	[ -z "${meanwhile:-}" ] || $meanwhile || return 1
 	target_result "$name" || return 1

@@ -15,17 +15,13 @@
 #define KPROF_BPF_WAITS_H
 
 #include "seen.h"
-#include "stacks.h"
+#include "wait_stacks.h"
 #include "kprof/wait.h"
 
-const volatile __u64 wait_min_ns = 0;  /* shorter waits are counted, but have no record */
-const volatile __u64 wait_long_ns = 0; /* longer ones are the first to get stacks */
-/* After how much of a CPU's time it may take one more stack; how many at once after a pause. */
-const volatile __u32 wait_cost_ns = 0, wait_tokens = 0;
-
+const volatile __u64 wait_min_ns = 0; /* shorter waits are counted, but have no record */
 /* Set by user space. Nothing is counted outside of this time. */
 __u64 waits_from_ns, waits_until_ns;
-__u32 wait_source, wait_stack_source;
+__u32 wait_source;
 
 /* Read by user space: threads that the table had no room for, switches that were not seen. */
 __u64 waits_refused, waits_unseen;
@@ -44,30 +40,6 @@ struct {
 	__type(value, struct kprof_wait);
 } wait_threads SEC(".maps");
 
-/* Time of a CPU that may be spent on stacks. */
-struct wait_credit {
-	__u64 counted_ns; /* up to when it was paid in */
-	__u64 ns;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct wait_credit);
-} wait_credits SEC(".maps");
-
-/* One per CPU is enough: the scheduler's tracepoints do not interrupt each other. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct stack_scratch);
-} wait_scratch SEC(".maps");
-
-#define SHORT_COSTS 8
-#define VERY 8 /* so many times wait_long_ns is very long */
-
 static __always_inline bool counting(__u64 now_ns)
 {
 	return now_ns >= waits_from_ns && now_ns < waits_until_ns;
@@ -76,11 +48,6 @@ static __always_inline bool counting(__u64 now_ns)
 static __always_inline __u16 this_cpu(void)
 {
 	return bpf_get_smp_processor_id() + 1;
-}
-
-static __always_inline __u64 number_of(const struct task_struct *task)
-{
-	return (__u64)task->tgid << 32 | (__u32)task->pid;
 }
 
 /* ---- is an interrupt running? ---- */
@@ -179,9 +146,14 @@ static __always_inline void leave_place(__u32 tid)
  */
 #define ASK_AGAIN_NS 1000000000
 
+static __always_inline bool asks_for(const struct kprof_wait *w, __u32 pid, __u64 now_ns)
+{
+	return all_processes && now_ns >= w->asked_ns + ASK_AGAIN_NS && !is_target(pid);
+}
+
 static __always_inline void ask_for(struct kprof_wait *w, __u32 pid, __u64 now_ns)
 {
-	if (!all_processes || now_ns < w->asked_ns + ASK_AGAIN_NS || is_target(pid))
+	if (!asks_for(w, pid, now_ns))
 		return;
 	w->asked_ns = now_ns;
 	tell_of_process(0);
@@ -265,81 +237,11 @@ static __always_inline void tell(const struct kprof_wait *w)
 	}
 	fill_header(&e->h, w->number, 0, 0, KPROF_WIRE_WAIT, sizeof(*e));
 	e->w = *w;
+	if (e->w.wake_ns > e->w.since_ns) { /* it was held, and this is of the next wait */
+		e->w.wake_ns = e->w.since_ns;
+		e->w.waker = e->w.waker_stack_ns = e->w.waker_cpu = 0;
+	}
 	bpf_ringbuf_submit(e, samples_only ? BPF_RB_NO_WAKEUP : wakeup());
-}
-
-/* ---- stacks ---- */
-
-/* How long the wait will be that a stack is for, by those of its kind before. */
-enum wait_guess { GUESS_SHORT, GUESS_LONG, GUESS_VERY_LONG };
-
-static __always_inline enum wait_guess guess_of(__u64 ns)
-{
-	return ns >= wait_long_ns * VERY ? GUESS_VERY_LONG
-	       : ns >= wait_long_ns      ? GUESS_LONG
-					 : GUESS_SHORT;
-}
-
-/*
- * Whether this CPU may take a stack now. For a wait that will be very long it may take the last
- * token; for a long one it leaves a quarter of them; a short one costs several, and leaves half (so
- * there have to be twice as many as it costs).
- */
-static __always_inline bool take_token(__u64 now_ns, enum wait_guess guess)
-{
-	__u64 most_ns = (__u64)wait_cost_ns * wait_tokens, least_ns = most_ns / 2;
-	__u64 cost_ns = (__u64)wait_cost_ns * SHORT_COSTS;
-	__u32 zero = 0;
-	struct wait_credit *c = bpf_map_lookup_elem(&wait_credits, &zero);
-
-	if (!c || shed & KPROF_WIRE_SHED_WAIT_STACKS)
-		return false;
-	if (guess != GUESS_SHORT) {
-		cost_ns = wait_cost_ns;
-		least_ns = guess == GUESS_LONG ? most_ns / 4 : 0;
-	}
-	c->ns += now_ns - c->counted_ns;
-	c->counted_ns = now_ns;
-	if (c->ns > most_ns)
-		c->ns = most_ns;
-	if (c->ns < least_ns + cost_ns)
-		return false;
-	c->ns -= cost_ns;
-	return true;
-}
-
-/*
- * Records the stack of the thread that runs here, for the wait of thread `number`. Returns the time
- * of the record; 0: there is none.
- */
-static __always_inline __u64 record_stack(void *ctx, struct task_struct *task, __u64 number,
-					  __u64 futex, __u16 flag)
-{
-	struct kprof_wire_count *count = count_fired(wait_stack_source);
-	__u64 self = number_of(task);
-	struct kprof_stack_process *process;
-	struct stack_scratch *s;
-	__u32 zero = 0, pid = task->tgid, words;
-	long bytes;
-
-	s = bpf_map_lookup_elem(&wait_scratch, &zero);
-	if (!s || !count)
-		return 0;
-	bytes = bpf_get_stack(ctx, s->words, KPROF_WIRE_MAX_KERNEL_FRAMES * 8, 0);
-	s->out.flags = flag | KPROF_WIRE_STACK_IN_KERNEL;
-	s->out.nr_kernel = bytes > 0 ? (__u64)bytes / 8 : 0;
-	s->out.weight_ns = self;
-	s->out.cost_ns = 0;
-	s->out.nr_user = s->out.nr_python = s->out.python_flags = 0;
-	s->out.end = KPROF_UNWIND_GOING;
-	words = s->out.nr_kernel;
-	fill_header(&s->out.h, number, 0, 0, KPROF_WIRE_STACK, 0);
-	process = bpf_map_lookup_elem(&stack_processes, &pid);
-	if (process && stack_walk(s, (void *)bpf_task_pt_regs(task), process->space)) {
-		words = stack_put_native(s);
-		words = stack_put_python(s, task, self, words, futex);
-	}
-	return stack_emit(count, s, words) ? s->out.h.time_ns : 0;
 }
 
 /* ---- the tracepoints ---- */
@@ -371,29 +273,59 @@ static __always_inline __u64 woken_at(const struct kprof_wait *w, __u64 got_ns)
 	return w->wake_ns > w->off_ns ? w->wake_ns : w->off_ns;
 }
 
-/* The thread got a CPU at this time. */
+static __always_inline void forget_wake(struct kprof_wait *w)
+{
+	w->wake_ns = w->waker = w->waker_stack_ns = w->waker_cpu = 0;
+}
+
+/*
+ * The thread got a CPU at this time. User space may read this meanwhile: while anything changes,
+ * the three sums are not all of the time up to since_ns.
+ */
 static __always_inline void end_wait(struct kprof_wait *w, __u64 got_ns)
 {
+	__u64 wait_ns = got_ns - w->off_ns;
+	bool is_told = wait_ns >= wait_min_ns;
+	/* user space would not know whose it is, until the thread leaves its CPU */
+	bool is_held = is_told && asks_for(w, w->number >> 32, got_ns);
+
 	w->wake_ns = woken_at(w, got_ns);
 	w->blocked_ns += w->wake_ns - w->off_ns;
 	w->runnable_ns += got_ns - w->wake_ns;
-	w->since_ns = got_ns;
-	w->got_cpu = this_cpu();
-	learn_length(length_of(w), got_ns - w->off_ns);
-	if (got_ns - w->off_ns >= wait_min_ns) {
-		w->told++;
-		tell(w);
-	}
+	barrier();
 	w->state = KPROF_WAIT_RUNS;
-	w->wake_ns = w->waker = w->waker_stack_ns = w->waker_cpu = 0;
+	w->told += is_told;
+	w->got_cpu = this_cpu();
+	if (is_held)
+		w->flags |= KPROF_WAIT_HELD;
+	learn_length(length_of(w), wait_ns);
+	barrier();
+	w->since_ns = got_ns;
+	if (is_held)
+		return;
+	if (is_told)
+		tell(w);
+	forget_wake(w);
+}
+
+static __always_inline void tell_held(struct kprof_wait *w)
+{
+	if (!(w->flags & KPROF_WAIT_HELD))
+		return;
+	tell(w);
+	w->flags &= ~KPROF_WAIT_HELD;
+	if (w->wake_ns <= w->since_ns) /* else it has been woken since */
+		forget_wake(w);
 }
 
 /* cpu: + 1, that the thread leaves; 0: not seen */
 static __always_inline void begin_wait(struct kprof_wait *w, struct task_struct *task,
 				       __u32 task_state, __u64 off_ns, __u16 cpu)
 {
+	tell_held(w);
 	w->on_ns += off_ns - w->since_ns;
-	w->since_ns = w->off_ns = off_ns;
+	barrier();
+	w->off_ns = off_ns;
 	w->state = task_state ? KPROF_WAIT_BLOCKED : KPROF_WAIT_RUNNABLE;
 	w->task_state = task_state;
 	w->left_cpu = cpu;
@@ -402,6 +334,8 @@ static __always_inline void begin_wait(struct kprof_wait *w, struct task_struct 
 	w->ran_ns = task->se.sum_exec_runtime;
 	w->switches++;
 	read_call(w, task);
+	barrier();
+	w->since_ns = off_ns;
 }
 
 /*
@@ -538,6 +472,7 @@ static __always_inline void last_of(struct task_struct *task, __u32 tid, __u64 n
 		return;
 	if (w->state != KPROF_WAIT_RUNS) /* the kernel has not reported that it got a CPU */
 		end_wait(w, now_ns - has_run(w, task, now_ns - w->off_ns));
+	tell_held(w);
 	w->on_ns += now_ns - w->since_ns;
 	w->since_ns = now_ns;
 	w->flags = KPROF_WAIT_LAST;

@@ -96,6 +96,14 @@ rotations() {
 	"$PYTHON" "$LIB/check_waits.py" "$dir/rows.json" "$dir/waiter.json" "$dir/joined.folded"
 }
 
+@test "waits that are longer than a part, and of processes that have slept since before the recording" {
+	local files sleeps=$dir/sleepers.json
+	target_start sleepers "$PYTHON" "$WORKLOADS/sleepers.py" 20 60 && rotating -a -w -H 19 -e 100 && target_go sleepers || return 1
+	target_result sleepers && target_end rec && target_end sleepers && rotations 6 && joined joined || return 1
+	mapfile -t files < <(parts "$dir/parts") && dump parts "${files[@]}" && dump joined "$dir/joined.kprof" || return 1
+	"$PYTHON" "$LIB/check_rotated.py" "$dir/parts.dump" --joined "$dir/joined.dump" --sleeps "$sleeps"
+}
+
 # given_up N: so many kinds of things are given up, by what the latest rotation says
 given_up() {
 	grep '"next"' "$dir/rec.out" | tail -n 1 | jq -e ".given_up == $1" >/dev/null
@@ -179,7 +187,7 @@ over_a_storm() {
 
 # Stopped, so that it stays so.
 between_rotations() {
-	kill -STOP "${pid[rec]}" && wait_for "$PATIENCE" "it to be stopped" grep -q '^State:.*T' "/proc/${pid[rec]}/status" || exit 1
+	pause_process "${pid[rec]}" || exit 1
 	[ "$(find "$dir/parts" -name '.*.tmp' | wc -l)" = 1 ] || { kill -CONT "${pid[rec]}" && return 1; }
 }
 

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Checks the parts of a rotated recording against each other, from what workloads/chunk_dump.c prints of them.
 
-    check_rotated.py DUMP [--stats STATS.json] [--joined DUMP] [--gaps]
+    check_rotated.py DUMP [--stats STATS.json] [--joined DUMP] [--sleeps JSON] [--gaps]
 
 DUMP has the parts in their order. Always: each is complete, and begins when the one before ends; what fired was captured or
 dropped; a thread's times add up to its life in each, and follow each other; there is a record for each wait that was told of,
-no two waits of a thread overlap, and none is longer than what the thread waited.
+no two waits of a thread overlap, and none begins before its time in this part, nor is longer than what the thread waited.
 --stats: the last line of workloads/rotating.c: the parts' sums are what the session counted.
 --joined: a dump of the parts joined, which has the same sums, and each sample and wait once.
+--sleeps: what workloads/sleepers.py says: each of its sleeps is in the parts, once, and in one wait where they are joined.
 --gaps: parts may be missing or cut short, and a gap of everything says so.
 """
 import argparse
@@ -18,6 +19,8 @@ import sys
 
 # A wait that has lasted for less than is recorded of any is in the part in which it ends, as a whole.
 BORDER_NS = 200_000
+# What the program's clock says around a sleep, and the kernel of it, may differ by what the program did in between.
+SLEEP_ERROR_NS = 20_000_000
 bad = []
 
 
@@ -53,6 +56,8 @@ def check_threads(name, part):
     for thread, t in of_threads(part).items():
         life = t['end_ns'] - t['start_ns']
         check(t['on_ns'] + t['runnable_ns'] + t['blocked_ns'] == life, name, 'times do not add up', t)
+        for wait in told[thread]:
+            check(wait['start_ns'] + BORDER_NS >= t['start_ns'], name, 'a wait', wait, 'begins before', t)
         waited = sum(w['end_ns'] - w['start_ns'] for w in told[thread])
         check(waited <= t['runnable_ns'] + t['blocked_ns'] + BORDER_NS, name, waited, 'ns of waits, of', t)
         check(len(told[thread]) == t['told'], name, len(told[thread]), 'waits in the file, told of', t)
@@ -117,11 +122,24 @@ def check_joined(parts, joined):
     check(mine == theirs, 'sums of sources:', json.dumps(mine), json.dumps(theirs))
 
 
+def check_sleeps(parts, joined, sleeps):
+    for sleep in sleeps:
+        waits = [w for p in parts.values() for w in p['wait'] if w['pid'] == sleep['pid'] and w['end_ns'] > sleep['from_ns']
+                 and w['start_ns'] < sleep['to_ns']]
+        slept = sum(min(w['end_ns'], sleep['to_ns']) - max(w['start_ns'], sleep['from_ns']) for w in waits)
+        short = sleep['to_ns'] - sleep['from_ns'] - slept
+        check(0 <= short < SLEEP_ERROR_NS, slept, 'ns are in waits, of', sleep, waits)
+        whole = [w for p in joined.values() for w in p['wait'] if w['pid'] == sleep['pid'] and
+                 abs(w['end_ns'] - w['start_ns'] - (sleep['to_ns'] - sleep['from_ns'])) < SLEEP_ERROR_NS]
+        check(len(whole) == 1, len(whole), 'waits of the joined capture are', sleep)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('dump')
     parser.add_argument('--stats')
     parser.add_argument('--joined')
+    parser.add_argument('--sleeps')
     parser.add_argument('--gaps', action='store_true')
     args = parser.parse_args()
     parts = load(args.dump)
@@ -136,8 +154,12 @@ def main():
         check(stats['rotations'] == len(parts) - 1, stats['rotations'], 'rotations', len(parts), 'parts')
         check(sum(s['dropped'] for s in sums(parts).values()) == stats['dropped'], 'dropped:', stats)
         check(sum(len(p['sample']) for p in parts.values()) == stats['samples'], 'samples:', stats)
+    joined = load(args.joined) if args.joined else {}
     if args.joined:
-        check_joined(parts, load(args.joined))
+        check_joined(parts, joined)
+    if args.sleeps:
+        with open(args.sleeps, encoding='utf-8') as f:
+            check_sleeps(parts, joined, json.load(f)['sleeps'])
     print(f'{len(parts)} parts, {sum(len(p["wait"]) for p in parts.values())} waits, '
           f'{sum(len(p["sample"]) for p in parts.values())} samples')
     for line in bad[:20]:

@@ -196,7 +196,10 @@ void attacher__stop_waits(struct attacher *a);
 /* They are seen again, as if no thread had been known before; then the time is set anew. */
 int attacher__start_waits(struct attacher *a);
 struct kprof_wait;
-/* What the BPF programs know of a thread; -ENOENT: it has run or waited all the time. */
+/*
+ * What the BPF programs know of a thread; -ENOENT: it has run or waited all the time; -EAGAIN: that
+ * is being changed.
+ */
 int attacher__wait_of(const struct attacher *a, uint32_t tid, struct kprof_wait *out);
 /*
  * The same for all threads, quickly, also while the kernel's programs go on: calls fn with what is

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "capture/probe/attach_impl.h"
 #include "kprof/wait.h"
@@ -81,7 +82,10 @@ int attach_waits_prepare(struct kprof_bpf *skel, const struct attacher_opts *opt
 	return err;
 }
 
-#define WHOLE_TRIES 8
+/* A wait's place that is being changed is read again: at once, then with rests. */
+#define WHOLE_TRIES_AT_ONCE 8
+#define WHOLE_TRIES 40
+#define WHOLE_REST_US 100
 
 /* The skeleton owns the links, and so ends what they begin. */
 static int start(struct bpf_program *program, struct bpf_link **link)
@@ -143,6 +147,24 @@ void attacher__wait_window(struct attacher *a, uint64_t from_ns, uint64_t until_
 	__atomic_store_n(&a->skel->bss->waits_until_ns, until_ns, __ATOMIC_SEQ_CST);
 }
 
+/*
+ * Reads one while the kernel's programs may be changing it: the sums tell whether it is whole.
+ * -EAGAIN: it is being changed all the time, as where a virtual CPU has been stopped meanwhile.
+ */
+static int read_whole(int fd, uint32_t at, struct kprof_wait *out)
+{
+	for (int i = 0; i < WHOLE_TRIES; i++) {
+		if (bpf_map_lookup_elem(fd, &at, out))
+			return -errno;
+		if (out->on_ns + out->runnable_ns + out->blocked_ns ==
+		    out->since_ns - out->start_ns)
+			return 0;
+		if (i >= WHOLE_TRIES_AT_ONCE)
+			usleep(WHOLE_REST_US);
+	}
+	return -EAGAIN;
+}
+
 /* Reads the place with this number. -ENOENT: it is free, or has a thread that has another, too. */
 static int wait_at(const struct attacher *a, uint32_t at, struct kprof_wait *out)
 {
@@ -156,16 +178,19 @@ static int wait_at(const struct attacher *a, uint32_t at, struct kprof_wait *out
 	for (uint32_t i = 0; i < way; i++)
 		if (b.tids[i] == b.tids[way])
 			return -ENOENT;
-	return bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.wait_threads), &at, out) ? -errno : 0;
+	return read_whole(bpf_map__fd(a->skel->maps.wait_threads), at, out);
 }
 
 int attacher__wait_of(const struct attacher *a, uint32_t tid, struct kprof_wait *out)
 {
 	uint32_t first = KPROF_WAIT_BUCKET(tid) * KPROF_WAIT_WAYS;
 
-	for (uint32_t at = first; at < first + KPROF_WAIT_WAYS; at++)
-		if (!wait_at(a, at, out) && (uint32_t)out->number == tid)
-			return 0;
+	for (uint32_t at = first; at < first + KPROF_WAIT_WAYS; at++) {
+		int err = wait_at(a, at, out);
+
+		if (err != -ENOENT && (uint32_t)out->number == tid)
+			return err;
+	}
 	return -ENOENT;
 }
 
@@ -194,19 +219,6 @@ static bool is_in_way(const struct kprof_wait_bucket *b, uint32_t way)
 		if (b->tids[i] == b->tids[way])
 			return false;
 	return true;
-}
-
-/* Reads one while the kernel's programs may be changing it: the sums tell whether it is whole. */
-static int read_whole(int fd, uint32_t at, struct kprof_wait *out)
-{
-	for (int i = 0; i < WHOLE_TRIES; i++) {
-		if (bpf_map_lookup_elem(fd, &at, out))
-			return -errno;
-		if (out->on_ns + out->runnable_ns + out->blocked_ns ==
-		    out->since_ns - out->start_ns)
-			return 0;
-	}
-	return -EAGAIN;
 }
 
 int attacher__wait_each(const struct attacher *a,

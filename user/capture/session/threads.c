@@ -77,15 +77,26 @@ int threads__end(struct kprof_session *s, const struct target *t, uint64_t time_
 	return first;
 }
 
+/* Is it gone since the look before this one? Its last records have been read by then. */
+static bool is_gone(struct thread *th, uint64_t time_ns)
+{
+	uint64_t gone_ns = th->gone_ns;
+
+	th->gone_ns = 0;
+	if (!tgkill((pid_t)th->target->pid, (pid_t)(uint32_t)th->pid_tgid, 0) || errno != ESRCH)
+		return false;
+	th->gone_ns = gone_ns ? gone_ns : time_ns;
+	return gone_ns;
+}
+
 int threads__sweep(struct kprof_session *s, uint64_t time_ns)
 {
 	struct thread *th, *next;
 	int err = 0;
 
 	THREADS_EACH (s->threads, th, next) {
-		if (!err && tgkill((pid_t)th->target->pid, (pid_t)(uint32_t)th->pid_tgid, 0) &&
-		    errno == ESRCH)
-			err = thread__end(s, th, time_ns);
+		if (!err && is_gone(th, time_ns))
+			err = thread__end(s, th, th->gone_ns);
 	}
 	return err;
 }

@@ -159,6 +159,7 @@ struct thread {
 	uint32_t python_name; /* string id: the name that Python has for it; 0: not known */
 	int32_t ns_tid;       /* its TID in its own PID namespace; 0: not read yet */
 	uint64_t start_ns;
+	uint64_t gone_ns; /* when it was found to be no more, without a record; 0: it was not */
 	struct target *target;
 	struct span_thread *spans; /* open spans of the thread */
 	uint64_t around;           /* see sequences__begun() */
@@ -181,14 +182,6 @@ struct thread {
 		uint64_t time_ns;
 		uint32_t stack, flags; /* id; enum kprof_sample_flags */
 	} wait_stack, waker_stack;
-	/*
-	 * Of its time and waits, what the files before this one have (wait/part.c): up to end_ns;
-	 * of the latest wait up to split_ns. 0: nothing.
-	 */
-	struct wait_told {
-		uint64_t end_ns, split_ns;
-		uint64_t runnable_ns, blocked_ns, switches, told;
-	} wait_told;
 };
 
 struct threads;

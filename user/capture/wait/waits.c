@@ -45,7 +45,11 @@ void waits__free(struct waits *w)
 		return;
 	free(w->stills);
 	free(w->kept.data);
-	map64__free(&w->unknown);
+	free(w->pieces.data);
+	free(w->unknown.data);
+	map64__free(&w->unknown_at);
+	wait_border_free(&w->latest);
+	wait_border_free(&w->before);
 	free(w);
 }
 
@@ -109,6 +113,18 @@ static bool contradicts(const struct waits *w, const struct still *s, const stru
 	       again.state == KPROF_WAIT_RUNS && again.since_ns == k->since_ns;
 }
 
+bool waits_left_unseen(const struct waits *w, const struct kprof_wait *k, struct still *out)
+{
+	uint32_t tid = (uint32_t)k->number;
+
+	*out = (struct still){.number = k->number, .left_unseen = true};
+	out->state = proc_thread_state((pid_t)(k->number >> 32), (pid_t)tid);
+	if (!contradicts(w, out, k))
+		return false;
+	read_call(out);
+	return true;
+}
+
 /*
  * If the thread has had no event yet, its state is noted. If there still is no event at the end,
  * that is its state since the beginning.
@@ -118,9 +134,10 @@ int waits_look_still(struct waits *w, const struct thread *th, struct still *out
 	struct still s = {.number = th->pid_tgid, .start_ns = th->start_ns};
 	uint32_t tid = (uint32_t)th->pid_tgid;
 	struct kprof_wait known;
-	bool has_events = !attacher__wait_of(w->opts.attacher, tid, &known);
+	int err = attacher__wait_of(w->opts.attacher, tid, &known);
+	bool has_events = err != -ENOENT;
 
-	if (has_events && known.state != KPROF_WAIT_RUNS)
+	if (has_events && (err || known.state != KPROF_WAIT_RUNS))
 		return 0;
 	s.state = proc_thread_state((pid_t)th->target->pid, (pid_t)tid);
 	if (s.state == 'X' || s.state == 'Z')
@@ -173,7 +190,6 @@ int waits__tend(struct waits *w, uint64_t read_ns)
 
 int waits__resume(struct waits *w, uint64_t *from_ns)
 {
-	struct thread *th, *next;
 	int err;
 
 	if (!w->finished)
@@ -181,8 +197,8 @@ int waits__resume(struct waits *w, uint64_t *from_ns)
 	err = attacher__start_waits(w->opts.attacher);
 	if (err)
 		return error_set(err, NULL, "waits cannot be recorded again: %s", strerror(-err));
-	THREADS_EACH (w->opts.threads, th, next)
-		th->wait_told = (struct wait_told){0};
+	wait_border_free(&w->latest);
+	wait_border_free(&w->before);
 	w->nr_stills = 0;
 	w->given_up = w->finished = w->absent = false;
 	*from_ns = waits__open(w);
@@ -254,14 +270,17 @@ static bool cut(const struct waits *w, struct store_record *r)
 	return true;
 }
 
-static int put_wait(struct waits *w, const struct thread *th, const struct kprof_wait *k,
-		    struct store_record *r)
+static int put_wait(struct waits *w, const struct kprof_wait *k, struct store_record *r)
 {
 	if (!cut(w, r))
 		return 0;
 	w->recorded++;
 	w->without_stack += !r->wait.stack;
-	return waits_keep(w, th, k, r->wait.end_ns, r) ? 0 : recorder__put(w->opts.recorder, r);
+	if (waits_keep(w, k, r->wait.end_ns, r))
+		return 0;
+	if (r->wait.flags & STORE_WAIT_TO_END && !w->finished && !w->opts.part)
+		return waits_hold_piece(w, r);
+	return recorder__put(w->opts.recorder, r);
 }
 
 int waits_record(struct waits *w, struct thread *th, const struct kprof_wait *k, uint64_t end_ns,
@@ -269,10 +288,10 @@ int waits_record(struct waits *w, struct thread *th, const struct kprof_wait *k,
 {
 	bool has_stack = k->stack_ns && th->wait_stack.time_ns == k->stack_ns;
 	bool has_waker_stack = k->waker_stack_ns && th->waker_stack.time_ns == k->waker_stack_ns;
+	struct wait_told before = waits_told(w, k, end_ns);
 	struct store_record r = {
 		.type = STORE_WAIT,
-		.wait = {.start_ns = k->off_ns,
-			 .wake_ns = k->wake_ns,
+		.wait = {.wake_ns = k->wake_ns,
 			 .end_ns = end_ns,
 			 .thread = th->index,
 			 .flags = flags | flags_of(k, has_stack ? &th->wait_stack : NULL),
@@ -283,9 +302,8 @@ int waits_record(struct waits *w, struct thread *th, const struct kprof_wait *k,
 			 .waker_tid = (uint32_t)k->waker},
 	};
 
-	/* it was split, and has not ended before that: the file before has the rest */
-	if (th->wait_told.split_ns > k->off_ns && th->wait_told.split_ns < end_ns) {
-		r.wait.start_ns = th->wait_told.split_ns;
+	r.wait.start_ns = wait_from(k, &before, w->opts.min_wait_ns);
+	if (r.wait.start_ns > k->off_ns) { /* it was split: the file before has the rest */
 		r.wait.flags |= STORE_WAIT_FROM_START;
 		if (r.wait.wake_ns < r.wait.start_ns)
 			r.wait.wake_ns = r.wait.start_ns;
@@ -301,15 +319,16 @@ int waits_record(struct waits *w, struct thread *th, const struct kprof_wait *k,
 		r.wait.waker_comm =
 			store_writer__string(recorder__store(w->opts.recorder), k->waker_comm,
 					     strnlen(k->waker_comm, sizeof(k->waker_comm)));
-	return put_wait(w, th, k, &r);
+	return put_wait(w, k, &r);
 }
 
 int waits_record_time(struct waits *w, const struct thread *th, const struct kprof_wait *all)
 {
+	struct wait_told before = waits_told(w, all, all->since_ns);
 	struct kprof_wait part = *all, *k = &part;
 	struct store_record r = {.type = STORE_THREAD_TIME};
 
-	wait_part(k, &th->wait_told);
+	wait_part(k, &before);
 	r.thread_time.thread = th->index;
 	r.thread_time.start_ns = k->start_ns;
 	r.thread_time.end_ns = k->since_ns;
@@ -319,16 +338,9 @@ int waits_record_time(struct waits *w, const struct thread *th, const struct kpr
 	r.thread_time.switches = k->switches;
 	r.thread_time.told = k->told;
 
-	if (w->opts.part || waits_keep(w, th, all, k->since_ns, &r))
+	if (w->opts.part || waits_keep(w, all, k->since_ns, &r))
 		return 0;
 	return recorder__put(w->opts.recorder, &r);
-}
-
-int waits__event(struct waits *w, struct thread *th, const struct kprof_wire_wait *e)
-{
-	if (e->w.flags & KPROF_WAIT_LAST)
-		return waits_record_time(w, th, &e->w);
-	return waits_record(w, th, &e->w, e->w.since_ns, 0);
 }
 
 /* ---- the end ---- */
@@ -342,15 +354,14 @@ static const struct still *left_unseen(const struct waits *w, uint64_t number)
 	return NULL;
 }
 
-/* Makes up for the last switch of a thread, if it was not seen. */
-static void leave_unseen(const struct waits *w, struct kprof_wait *k)
+void waits_leave_unseen(struct kprof_wait *k, const struct still *s, uint64_t until_ns)
 {
-	uint64_t ran_ns, most_ns = w->until_ns - k->since_ns;
-	const struct still *s = left_unseen(w, k->number);
+	uint64_t ran_ns, most_ns = until_ns - k->since_ns;
 	char *text;
 
-	if (!s || proc_thread_read((pid_t)(k->number >> 32), (pid_t)(uint32_t)k->number,
-				   "schedstat", &text))
+	if (until_ns <= k->since_ns ||
+	    proc_thread_read((pid_t)(k->number >> 32), (pid_t)(uint32_t)k->number, "schedstat",
+			     &text))
 		return;
 	ran_ns = strtoull(text, NULL, 10) - k->ran_ns;
 	free(text);
@@ -374,6 +385,7 @@ static int finish_thread(void *ctx, struct kprof_wait *k, uint64_t at_ns)
 	struct waits *w = ctx;
 	struct target *t = targets__find(w->opts.targets, (uint32_t)(k->number >> 32));
 	uint64_t until_ns = w->until_ns;
+	const struct still *s;
 	struct thread *th;
 	int err = 0;
 
@@ -386,8 +398,9 @@ static int finish_thread(void *ctx, struct kprof_wait *k, uint64_t at_ns)
 	th = w->opts.thread(w->opts.ctx, t, k->number, k->start_ns);
 	if (!th)
 		return -ENOMEM;
-	if (k->state == KPROF_WAIT_RUNS)
-		leave_unseen(w, k);
+	s = k->state == KPROF_WAIT_RUNS ? left_unseen(w, k->number) : NULL;
+	if (s)
+		waits_leave_unseen(k, s, until_ns);
 	if (k->state == KPROF_WAIT_RUNS) {
 		k->on_ns += until_ns - k->since_ns;
 	} else {
@@ -411,13 +424,11 @@ static int finish_thread(void *ctx, struct kprof_wait *k, uint64_t at_ns)
 int waits_finish_still(struct waits *w, const struct still *s, struct thread *th, uint64_t until_ns)
 {
 	uint64_t first_ns = s->start_ns > w->from_ns ? s->start_ns : w->from_ns;
-	uint64_t from_ns = th->wait_told.end_ns > first_ns ? th->wait_told.end_ns : first_ns;
-	struct kprof_wait k = {
-		.start_ns = first_ns, .since_ns = until_ns, .told = th->wait_told.told};
+	struct kprof_wait k = {.number = s->number, .start_ns = first_ns, .since_ns = until_ns};
+	struct wait_told before;
 	struct store_record r = {
 		.type = STORE_WAIT,
-		.wait = {.start_ns = from_ns,
-			 .wake_ns = until_ns,
+		.wait = {.wake_ns = until_ns,
 			 .end_ns = until_ns,
 			 .thread = th->index,
 			 .call = s->call,
@@ -425,24 +436,24 @@ int waits_finish_still(struct waits *w, const struct still *s, struct thread *th
 	};
 	int err = 0;
 
-	if (until_ns <= from_ns)
+	if (until_ns <= first_ns)
 		return 0;
-	if (s->state == 'R') {
+	if (s->state == 'R')
 		k.on_ns = until_ns - first_ns;
-	} else {
+	else
 		k.blocked_ns = until_ns - first_ns;
+	before = waits_told(w, &k, until_ns);
+	k.told = before.told;
+	if (s->state != 'R') {
 		k.told++;
+		r.wait.start_ns = before.end_ns ? before.end_ns : first_ns;
 		r.wait.object = object_of(w, th->target->pid, s->call, s->fd);
 		r.wait.flags |= s->state == 'S'   ? STORE_WAIT_SLEEPING
 				: s->state == 'D' ? STORE_WAIT_BLOCKED
 						  : STORE_WAIT_STOPPED;
-		err = put_wait(w, th, &k, &r);
+		err = put_wait(w, &k, &r);
 	}
-	if (!err)
-		err = waits_record_time(w, th, &k);
-	th->wait_told.end_ns = th->wait_told.split_ns = until_ns;
-	th->wait_told.blocked_ns = k.blocked_ns;
-	return err;
+	return err ? err : waits_record_time(w, th, &k);
 }
 
 /* Records a thread that has been doing the same all the time. */
@@ -451,7 +462,8 @@ static int finish_still(struct waits *w, const struct still *s)
 	struct thread *th = threads__find(w->opts.threads, s->number);
 	struct kprof_wait k;
 
-	if (!th || s->left_unseen || !attacher__wait_of(w->opts.attacher, (uint32_t)s->number, &k))
+	if (!th || s->left_unseen ||
+	    attacher__wait_of(w->opts.attacher, (uint32_t)s->number, &k) != -ENOENT)
 		return 0;
 	return waits_finish_still(w, s, th, w->until_ns);
 }

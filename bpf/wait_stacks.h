@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Stacks with which threads wait, and are woken: whether one is taken, and its record. */
+#ifndef KPROF_BPF_WAIT_STACKS_H
+#define KPROF_BPF_WAIT_STACKS_H
+
+#include "stacks.h"
+
+const volatile __u64 wait_long_ns = 0; /* longer waits are the first to get stacks */
+/* After how much of a CPU's time it may take one more stack; how many at once after a pause. */
+const volatile __u32 wait_cost_ns = 0, wait_tokens = 0;
+
+__u32 wait_stack_source; /* set by user space */
+
+/* Time of a CPU that may be spent on stacks. */
+struct wait_credit {
+	__u64 counted_ns; /* up to when it was paid in */
+	__u64 ns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct wait_credit);
+} wait_credits SEC(".maps");
+
+/* One per CPU is enough: the scheduler's tracepoints do not interrupt each other. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct stack_scratch);
+} wait_scratch SEC(".maps");
+
+#define SHORT_COSTS 8
+#define VERY 8 /* so many times wait_long_ns is very long */
+
+static __always_inline __u64 number_of(const struct task_struct *task)
+{
+	return (__u64)task->tgid << 32 | (__u32)task->pid;
+}
+
+/* How long the wait will be that a stack is for, by those of its kind before. */
+enum wait_guess { GUESS_SHORT, GUESS_LONG, GUESS_VERY_LONG };
+
+static __always_inline enum wait_guess guess_of(__u64 ns)
+{
+	return ns >= wait_long_ns * VERY ? GUESS_VERY_LONG
+	       : ns >= wait_long_ns      ? GUESS_LONG
+					 : GUESS_SHORT;
+}
+
+/*
+ * Whether this CPU may take a stack now. For a wait that will be very long it may take the last
+ * token; for a long one it leaves a quarter of them; a short one costs several, and leaves half (so
+ * there have to be twice as many as it costs).
+ */
+static __always_inline bool take_token(__u64 now_ns, enum wait_guess guess)
+{
+	__u64 most_ns = (__u64)wait_cost_ns * wait_tokens, least_ns = most_ns / 2;
+	__u64 cost_ns = (__u64)wait_cost_ns * SHORT_COSTS;
+	__u32 zero = 0;
+	struct wait_credit *c = bpf_map_lookup_elem(&wait_credits, &zero);
+
+	if (!c || shed & KPROF_WIRE_SHED_WAIT_STACKS)
+		return false;
+	if (guess != GUESS_SHORT) {
+		cost_ns = wait_cost_ns;
+		least_ns = guess == GUESS_LONG ? most_ns / 4 : 0;
+	}
+	c->ns += now_ns - c->counted_ns;
+	c->counted_ns = now_ns;
+	if (c->ns > most_ns)
+		c->ns = most_ns;
+	if (c->ns < least_ns + cost_ns)
+		return false;
+	c->ns -= cost_ns;
+	return true;
+}
+
+/*
+ * Records the stack of the thread that runs here, for the wait of thread `number`. Returns the time
+ * of the record; 0: there is none.
+ */
+static __always_inline __u64 record_stack(void *ctx, struct task_struct *task, __u64 number,
+					  __u64 futex, __u16 flag)
+{
+	struct kprof_wire_count *count = count_fired(wait_stack_source);
+	__u64 self = number_of(task);
+	struct kprof_stack_process *process;
+	struct stack_scratch *s;
+	__u32 zero = 0, pid = task->tgid, words;
+	long bytes;
+
+	s = bpf_map_lookup_elem(&wait_scratch, &zero);
+	if (!s || !count)
+		return 0;
+	bytes = bpf_get_stack(ctx, s->words, KPROF_WIRE_MAX_KERNEL_FRAMES * 8, 0);
+	s->out.flags = flag | KPROF_WIRE_STACK_IN_KERNEL;
+	s->out.nr_kernel = bytes > 0 ? (__u64)bytes / 8 : 0;
+	s->out.weight_ns = self;
+	s->out.cost_ns = 0;
+	s->out.nr_user = s->out.nr_python = s->out.python_flags = 0;
+	s->out.end = KPROF_UNWIND_GOING;
+	words = s->out.nr_kernel;
+	fill_header(&s->out.h, number, 0, 0, KPROF_WIRE_STACK, 0);
+	process = bpf_map_lookup_elem(&stack_processes, &pid);
+	if (process && stack_walk(s, (void *)bpf_task_pt_regs(task), process->space)) {
+		words = stack_put_native(s);
+		words = stack_put_python(s, task, self, words, futex);
+	}
+	return stack_emit(count, s, words) ? s->out.h.time_ns : 0;
+}
+
+#endif

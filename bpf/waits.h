@@ -146,14 +146,9 @@ static __always_inline void leave_place(__u32 tid)
  */
 #define ASK_AGAIN_NS 1000000000
 
-static __always_inline bool asks_for(const struct kprof_wait *w, __u32 pid, __u64 now_ns)
-{
-	return all_processes && now_ns >= w->asked_ns + ASK_AGAIN_NS && !is_target(pid);
-}
-
 static __always_inline void ask_for(struct kprof_wait *w, __u32 pid, __u64 now_ns)
 {
-	if (!asks_for(w, pid, now_ns))
+	if (!all_processes || now_ns < w->asked_ns + ASK_AGAIN_NS || is_target(pid))
 		return;
 	w->asked_ns = now_ns;
 	tell_of_process(0);
@@ -237,10 +232,6 @@ static __always_inline void tell(const struct kprof_wait *w)
 	}
 	fill_header(&e->h, w->number, 0, 0, KPROF_WIRE_WAIT, sizeof(*e));
 	e->w = *w;
-	if (e->w.wake_ns > e->w.since_ns) { /* it was held, and this is of the next wait */
-		e->w.wake_ns = e->w.since_ns;
-		e->w.waker = e->w.waker_stack_ns = e->w.waker_cpu = 0;
-	}
 	bpf_ringbuf_submit(e, samples_only ? BPF_RB_NO_WAKEUP : wakeup());
 }
 
@@ -273,11 +264,6 @@ static __always_inline __u64 woken_at(const struct kprof_wait *w, __u64 got_ns)
 	return w->wake_ns > w->off_ns ? w->wake_ns : w->off_ns;
 }
 
-static __always_inline void forget_wake(struct kprof_wait *w)
-{
-	w->wake_ns = w->waker = w->waker_stack_ns = w->waker_cpu = 0;
-}
-
 /*
  * The thread got a CPU at this time. User space may read this meanwhile: while anything changes,
  * the three sums are not all of the time up to since_ns.
@@ -286,8 +272,6 @@ static __always_inline void end_wait(struct kprof_wait *w, __u64 got_ns)
 {
 	__u64 wait_ns = got_ns - w->off_ns;
 	bool is_told = wait_ns >= wait_min_ns;
-	/* user space would not know whose it is, until the thread leaves its CPU */
-	bool is_held = is_told && asks_for(w, w->number >> 32, got_ns);
 
 	w->wake_ns = woken_at(w, got_ns);
 	w->blocked_ns += w->wake_ns - w->off_ns;
@@ -296,33 +280,18 @@ static __always_inline void end_wait(struct kprof_wait *w, __u64 got_ns)
 	w->state = KPROF_WAIT_RUNS;
 	w->told += is_told;
 	w->got_cpu = this_cpu();
-	if (is_held)
-		w->flags |= KPROF_WAIT_HELD;
 	learn_length(length_of(w), wait_ns);
 	barrier();
 	w->since_ns = got_ns;
-	if (is_held)
-		return;
 	if (is_told)
 		tell(w);
-	forget_wake(w);
-}
-
-static __always_inline void tell_held(struct kprof_wait *w)
-{
-	if (!(w->flags & KPROF_WAIT_HELD))
-		return;
-	tell(w);
-	w->flags &= ~KPROF_WAIT_HELD;
-	if (w->wake_ns <= w->since_ns) /* else it has been woken since */
-		forget_wake(w);
+	w->wake_ns = w->waker = w->waker_stack_ns = w->waker_cpu = 0;
 }
 
 /* cpu: + 1, that the thread leaves; 0: not seen */
 static __always_inline void begin_wait(struct kprof_wait *w, struct task_struct *task,
 				       __u32 task_state, __u64 off_ns, __u16 cpu)
 {
-	tell_held(w);
 	w->on_ns += off_ns - w->since_ns;
 	barrier();
 	w->off_ns = off_ns;
@@ -472,7 +441,6 @@ static __always_inline void last_of(struct task_struct *task, __u32 tid, __u64 n
 		return;
 	if (w->state != KPROF_WAIT_RUNS) /* the kernel has not reported that it got a CPU */
 		end_wait(w, now_ns - has_run(w, task, now_ns - w->off_ns));
-	tell_held(w);
 	w->on_ns += now_ns - w->since_ns;
 	w->since_ns = now_ns;
 	w->flags = KPROF_WAIT_LAST;

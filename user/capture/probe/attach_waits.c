@@ -147,50 +147,48 @@ void attacher__wait_window(struct attacher *a, uint64_t from_ns, uint64_t until_
 	__atomic_store_n(&a->skel->bss->waits_until_ns, until_ns, __ATOMIC_SEQ_CST);
 }
 
+/* While anything of it changes, the three sums are not all of its time (bpf/waits.h). */
+static bool is_whole(const struct kprof_wait *w)
+{
+	return w->on_ns + w->runnable_ns + w->blocked_ns == w->since_ns - w->start_ns;
+}
+
+/* Its end may have been read later than its begin. A wait that goes on is the last change. */
+static bool is_of_one_time(const struct kprof_wait *w)
+{
+	return (w->state == KPROF_WAIT_RUNS) == (w->since_ns > w->off_ns) ||
+	       w->since_ns == w->start_ns;
+}
+
 /*
- * Reads one while the kernel's programs may be changing it: the sums tell whether it is whole.
- * -EAGAIN: it is being changed all the time, as where a virtual CPU has been stopped meanwhile.
+ * Reads one while the kernel's programs may be changing it. -EAGAIN: it is being changed all the
+ * time, as where a virtual CPU has been stopped meanwhile.
  */
 static int read_whole(int fd, uint32_t at, struct kprof_wait *out)
 {
 	for (int i = 0; i < WHOLE_TRIES; i++) {
 		if (bpf_map_lookup_elem(fd, &at, out))
 			return -errno;
-		if (out->on_ns + out->runnable_ns + out->blocked_ns ==
-		    out->since_ns - out->start_ns)
+		if (is_whole(out) && is_of_one_time(out))
 			return 0;
 		if (i >= WHOLE_TRIES_AT_ONCE)
 			usleep(WHOLE_REST_US);
 	}
-	return -EAGAIN;
-}
-
-/* Reads the place with this number. -ENOENT: it is free, or has a thread that has another, too. */
-static int wait_at(const struct attacher *a, uint32_t at, struct kprof_wait *out)
-{
-	uint32_t bucket = at / KPROF_WAIT_WAYS, way = at % KPROF_WAIT_WAYS;
-	struct kprof_wait_bucket b;
-
-	if (bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.wait_buckets), &bucket, &b))
-		return -errno;
-	if (!b.tids[way] || b.tids[way] & KPROF_WAIT_TAKEN)
-		return -ENOENT;
-	for (uint32_t i = 0; i < way; i++)
-		if (b.tids[i] == b.tids[way])
-			return -ENOENT;
-	return read_whole(bpf_map__fd(a->skel->maps.wait_threads), at, out);
+	return is_whole(out) ? 0 : -EAGAIN;
 }
 
 int attacher__wait_of(const struct attacher *a, uint32_t tid, struct kprof_wait *out)
 {
-	uint32_t first = KPROF_WAIT_BUCKET(tid) * KPROF_WAIT_WAYS;
+	uint32_t bucket = KPROF_WAIT_BUCKET(tid);
+	struct kprof_wait_bucket b;
 
-	for (uint32_t at = first; at < first + KPROF_WAIT_WAYS; at++) {
-		int err = wait_at(a, at, out);
-
-		if (err != -ENOENT && (uint32_t)out->number == tid)
-			return err;
-	}
+	if (bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.wait_buckets), &bucket, &b))
+		return -errno;
+	for (uint32_t way = 0; way < KPROF_WAIT_WAYS; way++)
+		if (b.tids[way] ==
+		    tid) /* it may have a second place for a moment: the first counts */
+			return read_whole(bpf_map__fd(a->skel->maps.wait_threads),
+					  bucket * KPROF_WAIT_WAYS + way, out);
 	return -ENOENT;
 }
 

@@ -521,13 +521,50 @@ int dispatch__thread(struct kprof_session *s, struct thread *th, const struct kp
 	return err < 0 ? err : 0;
 }
 
+/* The record of something that a thread of this process did. */
+static int thread_record(struct kprof_session *s, struct target *t, const struct kprof_wire_hdr *h)
+{
+	struct thread *th;
+	int err;
+
+	if (s->machine && !recorder__window(s->recorder)->open) {
+		t->sampled_ns = h->time_ns; /* kprof_session_prepare(): it is not recorded yet */
+		return 0;
+	}
+	if (s->machine) {
+		err = machine__sampled(s, t, h->time_ns);
+		if (err)
+			return err < 0 ? err : 0;
+	}
+	if (!session_wants(s, h->pid_tgid)) /* --tid */
+		return 0;
+	th = thread__of(s, t, h->pid_tgid, h->time_ns);
+	if (!th)
+		return -ENOMEM;
+	if (s->observed && is_held(h) && (agents__observes(s->agents, t) || observed__holds(s, th)))
+		return observed__hold(s, th, h);
+	return dispatch__thread(s, th, h);
+}
+
+/* A process is told of, and what had been recorded of it before. */
+static int on_process(struct kprof_session *s, struct target *t, const struct kprof_wire_seen *e)
+{
+	uint32_t pid = (uint32_t)(e->h.pid_tgid >> 32);
+	int err = seen_event(s, t, e);
+	struct kprof_wire_wait wait;
+
+	t = targets__find(s->targets, pid);
+	while (!err && t && early__take(s, pid, &wait))
+		err = thread_record(s, t, &wait.h);
+	return err;
+}
+
 static int on_record(void *ctx, const struct kprof_wire_hdr *h)
 {
 	struct kprof_session *s = ctx;
 	struct target *t = targets__find(s->targets, (uint32_t)(h->pid_tgid >> 32));
 	const struct record_window *window = recorder__window(s->recorder);
 	uint32_t source;
-	struct thread *th;
 	int err;
 
 	targets__at(s->targets, h->time_ns);
@@ -547,30 +584,12 @@ static int on_record(void *ctx, const struct kprof_wire_hdr *h)
 	if (err)
 		return err;
 	if (h->kind == KPROF_WIRE_SEEN)
-		return seen_event(s, t, (const struct kprof_wire_seen *)h);
-	if (!t) {
-		s->unknown_pids++;
-		return 0;
-	}
+		return on_process(s, t, (const struct kprof_wire_seen *)h);
+	if (!t)
+		return early__hold(s, h);
 	if (source == KPROF_WIRE_SOURCE_TASKS)
 		return tasks__event(s, t, h);
-	if (s->machine && !window->open) { /* kprof_session_prepare(): it is not recorded yet */
-		t->sampled_ns = h->time_ns;
-		return 0;
-	}
-	if (s->machine) {
-		err = machine__sampled(s, t, h->time_ns);
-		if (err)
-			return err < 0 ? err : 0;
-	}
-	if (!session_wants(s, h->pid_tgid)) /* --tid */
-		return 0;
-	th = thread__of(s, t, h->pid_tgid, h->time_ns);
-	if (!th)
-		return -ENOMEM;
-	if (s->observed && is_held(h) && (agents__observes(s->agents, t) || observed__holds(s, th)))
-		return observed__hold(s, th, h);
-	return dispatch__thread(s, th, h);
+	return thread_record(s, t, h);
 }
 
 int dispatch__drain(struct kprof_session *s, bool final)

@@ -256,6 +256,7 @@ int parts__new(struct kprof_session *s)
 void parts__free(struct kprof_session *s)
 {
 	overhead__free(s->overhead);
+	free(s->early_waits.data);
 	joins__free(s);
 	agents__free(s->agents);
 	observed__free(s);

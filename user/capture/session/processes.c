@@ -520,13 +520,14 @@ static int make_up_for_lost_tasks(struct kprof_session *s, uint64_t now_ns)
 {
 	struct kprof_wire_count count;
 	int err = attacher__counts(s->attacher, KPROF_WIRE_SOURCE_TASKS, &count);
+	bool dropped = !err && count.dropped != s->tasks_dropped;
 
-	if (err || count.dropped == s->tasks_dropped)
+	if (dropped || s->threads_gone)
+		err = threads__sweep(s, now_ns);
+	if (err || !dropped)
 		return err;
 	s->tasks_dropped = count.dropped;
-	err = threads__sweep(s, now_ns);
-	if (!err && s->opts.children != KPROF_CHILDREN_NONE &&
-	    !overhead__gave_up_children(s->overhead))
+	if (s->opts.children != KPROF_CHILDREN_NONE && !overhead__gave_up_children(s->overhead))
 		err = processes__adopt(s, now_ns - SCAN_NS);
 	return err;
 }

@@ -108,6 +108,7 @@ static int begin_part(struct kprof_session *s, uint64_t unstored_ns, int why)
 	int err = account__next_part(s);
 
 	overhead__next_part(s->overhead);
+	early__next_part(s);
 	if (!err)
 		err = waits__next_part(s->waits);
 	if (!err)

@@ -44,6 +44,7 @@
 #include "kprof.h"
 #include "util/map64.h"
 #include "util/ration.h"
+#include "util/util.h"
 
 struct kprof_session {
 	struct kprof_session_opts opts;
@@ -125,6 +126,8 @@ struct kprof_session {
 	uint64_t read_ns; /* time of the latest record */
 	/* records of processes that are not (or no longer) targets */
 	uint64_t unknown_pids;
+	struct vec early_waits;   /* struct kprof_wire_wait (early.c) */
+	bool threads_gone;        /* threads__sweep() has found some that it did not end yet */
 	uint64_t unknown_records; /* of probes or parts that do not exist */
 	/* account.c */
 	uint64_t attach_ns, detach_ns;
@@ -384,8 +387,20 @@ int thread__record(struct kprof_session *s, const struct thread *th, uint64_t ex
 int thread__end(struct kprof_session *s, struct thread *th, uint64_t time_ns);
 /* Ends all threads of a process that has ended. */
 int threads__end(struct kprof_session *s, const struct target *t, uint64_t time_ns);
-/* Ends the threads that no longer exist, though no record reported their exit. */
+/*
+ * Ends the threads that no longer exist, though no record reported their exit: once two looks in
+ * a row have not found them, as their last records may not have been read before.
+ */
 int threads__sweep(struct kprof_session *s, uint64_t time_ns);
+
+/* ---- early.c ---- */
+
+/* The record is one of a process that is not known: keeps it if that may be told of yet. */
+int early__hold(struct kprof_session *s, const struct kprof_wire_hdr *h);
+/* The earliest that was kept of this process, which is no longer kept. False: there is none. */
+bool early__take(struct kprof_session *s, uint32_t pid, struct kprof_wire_wait *out);
+/* The next file has begun: forgets those of before. */
+void early__next_part(struct kprof_session *s);
 
 /* ---- account.c ---- */
 

@@ -94,9 +94,12 @@ int threads__sweep(struct kprof_session *s, uint64_t time_ns)
 	struct thread *th, *next;
 	int err = 0;
 
+	s->threads_gone = false;
 	THREADS_EACH (s->threads, th, next) {
 		if (!err && is_gone(th, time_ns))
 			err = thread__end(s, th, th->gone_ns);
+		else if (th->gone_ns)
+			s->threads_gone = true;
 	}
 	return err;
 }

@@ -135,15 +135,15 @@ struct wait_told waits_told(const struct waits *w, const struct kprof_wait *k, u
 
 int waits_settle(struct waits *w, const struct kprof_wait *k)
 {
+	const struct wait_told *before = wait_border_find(&w->before, k->number);
 	struct wait_told told = {.end_ns = WAIT_ENDED}, same;
 
 	if (!w->bordering || wait_border_find(&w->latest, k->number))
 		return 0;
-	if (k->since_ns > w->latest.at_ns && !wait_border_find(&w->before, k->number)) {
-		told.end_ns = 0;
-		if (did_the_same(w, k, w->latest.at_ns, &same))
-			told = same;
-	}
+	if (k->since_ns > w->latest.at_ns)
+		told = before ? *before : (struct wait_told){0};
+	if (k->since_ns > w->latest.at_ns && !before && did_the_same(w, k, w->latest.at_ns, &same))
+		told = same;
 	return wait_border_tell(&w->latest, k->number, &told);
 }
 
@@ -151,14 +151,17 @@ bool waits_has(struct waits *w, const struct kprof_wait *k)
 {
 	struct wait_told *told = wait_border_find(&w->latest, k->number);
 
-	if (!told)
-		return false;
-	if (k->flags & KPROF_WAIT_HELD && k->since_ns == told->held_ns)
-		return true;
-	if (k->off_ns != told->split_ns || k->since_ns > told->end_ns)
+	if (!told || k->off_ns != told->split_ns || k->since_ns > told->end_ns)
 		return false;
 	told->told++; /* by now, it has been told of */
 	return true;
+}
+
+bool waits__is_before(const struct waits *w, const struct kprof_wire_wait *e)
+{
+	const struct wait_told *told = wait_border_find(&w->latest, e->w.number);
+
+	return e->w.since_ns <= (told ? told->end_ns : w->latest.at_ns);
 }
 
 bool waits_keep(struct waits *w, const struct kprof_wait *k, uint64_t end_ns,

@@ -29,7 +29,6 @@ struct still {
 struct wait_told {
 	uint64_t end_ns;
 	uint64_t runnable_ns, blocked_ns, switches, told;
-	uint64_t held_ns;  /* end of the wait that was put before its record came; 0: none */
 	uint64_t split_ns; /* begin of the wait of which a part was put; 0: none */
 };
 
@@ -43,7 +42,6 @@ struct wait_border {
 /* What a thread does at the border. */
 struct wait_look {
 	struct kprof_wait k; /* up to then */
-	uint64_t held_ns;    /* as in struct wait_told */
 	bool splits;         /* the old file has a part of its wait */
 };
 
@@ -98,8 +96,8 @@ int waits_finish_still(struct waits *w, const struct still *s, struct thread *th
  */
 int waits_settle(struct waits *w, const struct kprof_wait *k);
 /*
- * Is it the record of a wait that was put at the border before it came? Its record was held, or it
- * seemed to go on, since the kernel's programs noted its end late.
+ * Is it the record of a wait that was put at the border before it came? It seemed to go on, as the
+ * kernel's programs noted its end late.
  */
 bool waits_has(struct waits *w, const struct kprof_wait *k);
 /* Is the record of what ended then one for the next file? It is kept for that. */

@@ -34,23 +34,19 @@ static int tell(struct waits *w, const struct wait_look *l)
 		.blocked_ns = k->blocked_ns,
 		.switches = k->switches,
 		.told = k->told,
-		.held_ns = l->held_ns,
 		.split_ns = l->splits ? k->off_ns : 0,
 	};
 
 	return wait_border_tell(&w->latest, k->number, &told);
 }
 
-/*
- * Puts what the thread has done up to the border: a wait that has ended, whose record is held; the
- * part of one that goes on; its time.
- */
+/* Puts what the thread has done up to the border: the part of a wait that goes on, and its time. */
 static int end_part(struct waits *w, struct thread *th, const struct wait_look *l)
 {
 	struct kprof_wait k = l->k;
-	int err = l->held_ns ? waits_record(w, th, &k, l->held_ns, 0) : 0;
+	int err = 0;
 
-	if (!err && l->splits) {
+	if (l->splits) {
 		k.told++;
 		err = waits_record(w, th, &k, k.since_ns, STORE_WAIT_TO_END);
 	}
@@ -112,7 +108,7 @@ static int catch_up_all(struct waits *w)
 		struct target *t = targets__find(w->opts.targets, (uint32_t)(k->number >> 32));
 		struct thread *th;
 
-		if (!t || !is_recorded(w, t, k))
+		if (!t || !is_recorded(w, t, k) || !map64__get(&w->unknown_at, k->number))
 			continue;
 		th = w->opts.thread(w->opts.ctx, t, k->number, k->start_ns);
 		err = th ? catch_up(w, th) : -ENOMEM;
@@ -131,8 +127,6 @@ static void look_at(struct waits *w, const struct kprof_wait *k, uint64_t at_ns,
 	if (latest && latest->end_ns != WAIT_ENDED && at_ns <= latest->end_ns)
 		at_ns = latest->end_ns + 1; /* two borders at almost the same time */
 	*out = (struct wait_look){.k = *k};
-	if (k->state == KPROF_WAIT_RUNS && k->flags & KPROF_WAIT_HELD)
-		out->held_ns = k->since_ns;
 	if (k->state == KPROF_WAIT_RUNS && at_ns > k->since_ns + RUNS_ON_NS &&
 	    waits_left_unseen(w, k, &s))
 		waits_leave_unseen(&out->k, &s, at_ns);
@@ -162,11 +156,22 @@ static int end_part_of(void *ctx, struct kprof_wait *k, uint64_t looked_ns)
 	return err ? err : tell(w, &now);
 }
 
-static int tell_ended(struct waits *w, uint64_t number)
+/* It was not looked at: it has ended, or what is not told yet is for the next file. */
+static int tell_unlooked(struct waits *w, uint64_t number, bool ended)
 {
-	struct wait_told all = {.end_ns = WAIT_ENDED};
+	const struct wait_told *before = wait_border_find(&w->before, number);
+	struct wait_told told = {.end_ns = WAIT_ENDED};
 
-	return wait_border_tell(&w->latest, number, &all);
+	if (!ended)
+		told = before ? *before : (struct wait_told){0};
+	return wait_border_tell(&w->latest, number, &told);
+}
+
+static bool has_ended(const struct thread *th)
+{
+	char state = proc_thread_state((pid_t)th->target->pid, (pid_t)(uint32_t)th->pid_tgid);
+
+	return state == 'X' || state == 'Z';
 }
 
 /*
@@ -183,10 +188,8 @@ static int end_part_of_other(struct waits *w, struct thread *th)
 
 	if (!err && k.number == th->pid_tgid)
 		return end_part_of(w, &k, looked_ns);
-	if (err != -ENOENT || at_ns <= w->from_ns)
-		return 0;
-	if (!waits_look_still(w, th, &s))
-		return tell_ended(w, th->pid_tgid);
+	if (err != -ENOENT || at_ns <= w->from_ns || !waits_look_still(w, th, &s))
+		return tell_unlooked(w, th->pid_tgid, has_ended(th));
 	err = waits_finish_still(w, &s, th, at_ns);
 	/* for the kernel's programs it will have been so since waits are recorded */
 	l.k.number = th->pid_tgid;

@@ -67,6 +67,8 @@ int waits__same_part(struct waits *w);
 uint32_t waits__source(const struct waits *w);
 /* Handles the record of a wait, or of the end of a thread. */
 int waits__event(struct waits *w, struct thread *th, const struct kprof_wire_wait *e);
+/* Had the wait ended by the latest border, so that it is not one for the file that has begun? */
+bool waits__is_before(const struct waits *w, const struct kprof_wire_wait *e);
 /*
  * After waits__close(), when all records have been read: records the waits that were going on, the
  * times of the threads that live, and the metadata "waits". Does nothing the second time. w may be

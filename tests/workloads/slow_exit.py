@@ -29,10 +29,12 @@ print("READY", os.getpid(), flush=True)
 sys.stdin.readline()
 if libc.unshare(CLONE_NEWPID):
     raise OSError(ctypes.get_errno(), "unshare")
+traced, is_traced = os.pipe()
 first = os.fork()
 if not first:
     if not os.fork():
         time.sleep(1000)
+    os.read(traced, 1)  # or it may have ended by then
     for _ in range(20):
         time.sleep(0.01)
     os._exit(0)
@@ -40,6 +42,7 @@ while not (child := child_of(first)):
     time.sleep(0.001)
 if libc.ptrace(PTRACE_SEIZE, child, None, None):
     raise OSError(ctypes.get_errno(), "ptrace")
+os.write(is_traced, b"x")
 while not waits_in_exit(first):
     time.sleep(0.001)
 print(json.dumps({"pid": first}), flush=True)

@@ -19,6 +19,7 @@
 #include "kprof/wait.h"
 
 const volatile __u64 wait_min_ns = 0; /* shorter waits are counted, but have no record */
+
 /* Set by user space. Nothing is counted outside of this time. */
 __u64 waits_from_ns, waits_until_ns;
 __u32 wait_source;

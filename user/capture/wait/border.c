@@ -167,10 +167,13 @@ bool waits__is_before(const struct waits *w, const struct kprof_wire_wait *e)
 bool waits_keep(struct waits *w, const struct kprof_wait *k, uint64_t end_ns,
 		const struct store_record *r)
 {
-	const struct wait_told *told = wait_border_find(&w->latest, k->number);
+	const struct wait_told *told;
 	struct store_record *kept;
 
-	if (!w->bordering || (told && end_ns <= told->end_ns))
+	if (!w->bordering)
+		return false;
+	told = wait_border_find(&w->latest, k->number);
+	if (told && end_ns <= told->end_ns)
 		return false;
 	kept = vec_push(&w->kept, sizeof(*kept));
 	if (kept)

@@ -159,7 +159,7 @@ over_a_storm() {
 @test "all processes: each sample is in one part, with the process and the stack that it needs" {
 	local part
 	target_start joined "$driver" threads --threads 2 --n 12000000 --linger || return 1
-	rotating -a -H 199 -e 200 && target_go joined && target_result joined && target_end rec && target_end joined || return 1
+	rotating -a -H 199 -e 100 && target_go joined && target_result joined && target_end rec && target_end joined || return 1
 	rotations 3 && joined joined && check_parts || return 1
 	"$KPROF" report --by process --json "$dir/joined.kprof" | jq -e --argjson pid "$(jq .pid "$dir/joined.json")" \
 		'[.rows[] | select(.pid == $pid)] | length == 1' || return 1

@@ -5,18 +5,15 @@
 
 #include "common.h"
 
-/*
- * Tells of the process that runs here; flags: KPROF_WIRE_SEEN_PLACED. Returns 0 if there was no
- * room for that, or if it is ending: user space knows one that does, if it was worth it.
- */
-static __always_inline int tell_of_process(__u32 flags)
+/* As tell_of_process(), though it may be ending: then its memory may be gone, and its arguments. */
+static __always_inline int tell_of_any(__u32 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf(), *leader = task->group_leader;
 	struct kprof_wire_seen *e;
 	struct kprof_hit hit;
 	__u64 args, bytes;
 
-	if (task->flags & PF_EXITING || !count_hit(&hit, KPROF_WIRE_SOURCE_TASKS))
+	if (!count_hit(&hit, KPROF_WIRE_SOURCE_TASKS))
 		return 0;
 	e = reserve(&hit, sizeof(*e));
 	if (!e)
@@ -39,6 +36,15 @@ static __always_inline int tell_of_process(__u32 flags)
 	e->args_bytes = bytes;
 	bpf_ringbuf_submit(e, at_once());
 	return 1;
+}
+
+/*
+ * Tells of the process that runs here; flags: KPROF_WIRE_SEEN_PLACED. Returns 0 if there was no
+ * room for that, or if it is ending: user space knows one that does, if it was worth it.
+ */
+static __always_inline int tell_of_process(__u32 flags)
+{
+	return bpf_get_current_task_btf()->flags & PF_EXITING ? 0 : tell_of_any(flags);
 }
 
 #endif

@@ -29,6 +29,7 @@ __u64 waits_refused, waits_unseen;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, KPROF_WAIT_BUCKETS);
 	__type(key, __u32);
 	__type(value, struct kprof_wait_bucket);
@@ -147,12 +148,40 @@ static __always_inline void leave_place(__u32 tid)
  */
 #define ASK_AGAIN_NS 1000000000
 
-static __always_inline void ask_for(struct kprof_wait *w, __u32 pid, __u64 now_ns)
+static __always_inline bool is_unknown(const struct kprof_wait *w, __u32 pid, __u64 now_ns)
 {
-	if (!all_processes || now_ns < w->asked_ns + ASK_AGAIN_NS || is_target(pid))
-		return;
+	return all_processes && now_ns >= w->asked_ns + ASK_AGAIN_NS && !is_target(pid);
+}
+
+/* Has its process no other thread that lives? */
+static __always_inline bool is_alone(const struct task_struct *task)
+{
+	return task->signal->live.counter <= 1;
+}
+
+/*
+ * A program that has just begun leaves its CPU for who began it, and mostly ends soon. There is
+ * something to tell of it once it blocks, has waited for long, or is there for longer.
+ */
+#define JUST_BEGUN_NS 10000000
+
+static __always_inline bool has_just_begun(const struct task_struct *task, __u64 now_ns)
+{
+	return now_ns < task->group_leader->start_time + JUST_BEGUN_NS && is_alone(task);
+}
+
+/* As the thread leaves a CPU. Returns whether user space knows its process, or is told of it. */
+static __always_inline bool ask_for(struct kprof_wait *w, const struct task_struct *task,
+				    bool blocks, __u64 now_ns)
+{
+	if (!is_unknown(w, task->tgid, now_ns))
+		return true;
+	if (task->flags & PF_EXITING)
+		return false;
+	if (wait_min_ns && !blocks && !w->told && has_just_begun(task, now_ns))
+		return false;
 	w->asked_ns = now_ns;
-	tell_of_process(0);
+	return tell_of_process(0);
 }
 
 static __always_inline bool begun_since(const struct task_struct *task)
@@ -326,21 +355,20 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, __u32
 				      __u64 now_ns)
 {
 	struct kprof_wait *w = thread_at(task, before_this(task));
+	bool is_known;
 
 	if (!w)
 		return;
-	ask_for(w, task->tgid, now_ns);
+	is_known = ask_for(w, task, task_state != 0, now_ns);
 	if (w->state != KPROF_WAIT_RUNS)
 		end_wait(w, now_ns - has_run(w, task, now_ns - w->off_ns));
 	begin_wait(w, task, task_state, now_ns, this_cpu());
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		w->flags = KPROF_WAIT_IO;
-	if (!take_token(now_ns, guess_of((__u64)*length_of(w) << 8))) {
-		w->flags |= KPROF_WAIT_NO_TOKEN;
-		return;
-	}
-	w->stack_ns = record_stack(ctx, task, number_of(task),
-				   w->call == CALL_FUTEX ? w->args[0] : 0, KPROF_WIRE_STACK_WAIT);
+	if (is_known && take_token(now_ns, guess_of((__u64)*length_of(w) << 8)))
+		w->stack_ns =
+			record_stack(ctx, task, number_of(task),
+				     w->call == CALL_FUTEX ? w->args[0] : 0, KPROF_WIRE_STACK_WAIT);
 }
 
 static __always_inline void get_cpu(struct task_struct *task, __u64 now_ns)
@@ -442,6 +470,8 @@ static __always_inline void last_of(struct task_struct *task, __u32 tid, __u64 n
 		return;
 	if (w->state != KPROF_WAIT_RUNS) /* the kernel has not reported that it got a CPU */
 		end_wait(w, now_ns - has_run(w, task, now_ns - w->off_ns));
+	if (w->told && is_alone(task) && is_unknown(w, task->tgid, now_ns))
+		tell_of_any(0);
 	w->on_ns += now_ns - w->since_ns;
 	w->since_ns = now_ns;
 	w->flags = KPROF_WAIT_LAST;

@@ -111,6 +111,45 @@ rows() { # NAME JQ-EXPRESSION: whether it is true of the rows
 		length >= 20 and all(.[].name; . != "wait: exit_group") and ([.[1:], .[:-1]] | transpose | all(.[0].ts >= .[1].ts + .[1].dur - 0.001))'
 }
 
+@test "of all processes: programs that neither wait nor are sampled are counted by name, and not each is told of" {
+	cp /bin/true "$dir/nothing" || return 1
+	kprof_start kprof sample -a --off-cpu --max-overhead 0 -o "$dir/all.kprof" || return 1
+	# a shell that forks: each child leaves its CPU once, for its parent
+	sh -c 'for i in $(seq 300); do "$0"; done' "$dir/nothing"
+	kprof_stop kprof || return 1
+	"$BUILD/workloads/chunk_dump" "$dir/all.kprof" >"$dir/all.jsonl" || return 1
+	jq -se '[.[] | select(.type == "meta" and .key == "all_processes") | .value.ended[]
+		| select(.name == "nothing").processes] | add == 300' "$dir/all.jsonl" || fail "$(grep '"all_processes"' "$dir/all.jsonl")" ||
+		return 1
+	# the few that are told of have waited, or a sample has met them
+	jq -se '([.[] | select(.type == "process" and .name == "nothing").pid] | unique)
+		- [.[] | select(.type == "sample" or .type == "wait" or (.type == "time" and .blocked_ns > 0)).pid] | length < 30' "$dir/all.jsonl"
+}
+
+@test "of all processes: one that waited for its CPU once, and then ran to its end, has that wait" {
+	cat >"$dir/fork.py" <<-'EOF'
+		import os, time
+		os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+		for _ in range(50):
+		    pid = os.fork()
+		    if not pid:
+		        os._exit(0)
+		    print(pid)
+		    end = time.monotonic() + 0.002
+		    while time.monotonic() < end:
+		        pass
+		    os.waitpid(pid, 0)
+	EOF
+	kprof_start kprof sample -a --off-cpu --max-overhead 0 -o "$dir/all.kprof" || return 1
+	"$PYTHON" "$dir/fork.py" >"$dir/pids" && kprof_stop kprof || return 1
+	"$BUILD/workloads/chunk_dump" "$dir/all.kprof" >"$dir/all.jsonl" || return 1
+	# a CPU that is wanted by others may be given to some at once
+	for type in wait time; do
+		jq -se --slurpfile pids "$dir/pids" --arg type "$type" '[.[] | select(.type == $type and (.pid as $p | $pids | index($p))).pid]
+			| unique | length > 25' "$dir/all.jsonl" || fail "$type: too few of the children" || return 1
+	done
+}
+
 @test "what the ring had no room for is counted, and the times are right all the same" {
 	waits waiter --ring 4K --min-wait 1us -- "$WAITER" "$dir/disk" yield:100 yield:100 sleep || return 1
 	jq -e '.sources[] | select(.name == "waits") | .fired == .captured + .dropped and .dropped > 0' \

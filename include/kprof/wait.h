@@ -19,7 +19,6 @@ enum kprof_wait_flags {
 	KPROF_WAIT_IN_START = 1 << 1,  /* it was waiting before the recording began */
 	KPROF_WAIT_INTERRUPT = 1 << 2, /* woken by an interrupt, not by the thread that it hit */
 	KPROF_WAIT_LAST = 1 << 3, /* not the end of a wait: the thread ends, or gets another id */
-	KPROF_WAIT_NO_TOKEN = 1 << 4, /* its stack was not taken: there had been too many */
 };
 
 #define KPROF_WAIT_NO_CALL ~0ull /* not in a system call */

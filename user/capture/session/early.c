@@ -2,7 +2,7 @@
 /*
  * In a recording of all processes: waits of those that no record has told of yet. The record of a
  * wait comes when that ends, and the kernel's programs tell of a process when one of its threads
- * leaves a CPU, thus a little later. Until then it is kept here.
+ * leaves a CPU, or ends, thus a little later. Until then it is kept here.
  */
 #include <errno.h>
 #include <string.h>
@@ -39,6 +39,9 @@ int early__hold(struct kprof_session *s, const struct kprof_wire_hdr *h)
 	const struct kprof_wire_wait *e = (const struct kprof_wire_wait *)h;
 	struct kprof_wire_wait *own;
 
+	/* it has just begun, did not wait for long, and ends: its process was not told of */
+	if (s->machine && h->kind == KPROF_WIRE_WAIT && !e->w.told && !e->w.blocked_ns)
+		return 0;
 	if (!s->machine || h->kind != KPROF_WIRE_WAIT || e->w.flags & KPROF_WAIT_LAST) {
 		s->unknown_pids++;
 		if (h->kind == KPROF_WIRE_WAIT)

@@ -9,7 +9,7 @@ static void hold(struct kprof_session *s, uint32_t pid, uint64_t since_ns, uint1
 {
 	struct kprof_wire_wait e = {
 		.h = {.kind = KPROF_WIRE_WAIT, .pid_tgid = (uint64_t)pid << 32 | pid},
-		.w = {.since_ns = since_ns, .flags = flags},
+		.w = {.since_ns = since_ns, .flags = flags, .told = 1},
 	};
 
 	CHECK_EQ(early__hold(s, &e.h), 0);
@@ -48,6 +48,19 @@ static void ended(void)
 	free(s.early_waits.data);
 }
 
+/* A thread that has not waited for long: there is nothing of it that is lost. */
+static void nothing_to_tell(void)
+{
+	struct kprof_session s = {.machine = true};
+	struct kprof_wire_wait e = {
+		.h = {.kind = KPROF_WIRE_WAIT, .pid_tgid = 1ull << 32 | 1},
+		.w = {.since_ns = 10, .flags = KPROF_WAIT_LAST},
+	};
+
+	CHECK_EQ(early__hold(&s, &e.h), 0);
+	CHECK_EQ(s.early_waits.nr + s.unknown_pids, 0);
+}
+
 static void bounded(void)
 {
 	struct kprof_session s = {.machine = true};
@@ -72,4 +85,5 @@ static void only_of_a_machine(void)
 	CHECK_EQ(s.unknown_pids, 1);
 }
 
-UNIT_MAIN(TEST(in_their_order), TEST(ended), TEST(bounded), TEST(only_of_a_machine))
+UNIT_MAIN(TEST(in_their_order), TEST(ended), TEST(nothing_to_tell), TEST(bounded),
+	  TEST(only_of_a_machine))

@@ -138,6 +138,8 @@ int attacher__new(const struct attacher_opts *opts, struct attacher **out)
 	err = set_sizes(a, opts);
 	if (!err)
 		err = kprof_bpf__load(a->skel);
+	if (!err)
+		err = attach_waits_map(a);
 	if (err) {
 		error_set_machine(err, "`kprof check` says what this machine allows",
 				  "the kernel refused kprof's BPF programs: %s", strerror(-err));
@@ -152,6 +154,7 @@ void attacher__free(struct attacher *a)
 {
 	if (!a)
 		return;
+	attach_waits_unmap(a);
 	kprof_bpf__destroy(a->skel);
 	free(a->left);
 	free(a);

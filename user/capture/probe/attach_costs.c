@@ -13,24 +13,36 @@
 #define FDINFO_BYTES (64 << 10)
 #define MAP_BYTES_NS (10 * NSEC_PER_SEC) /* a reading of all maps serves for so long */
 
+/*
+ * Of each program, what it has cost on each CPU. All at once where the kernel can (commit
+ * f008d732ab18, 5.13).
+ */
+static int read_costs(int fd, struct kprof_wire_cost *all, size_t nr_cpus)
+{
+	uint32_t keys[KPROF_WIRE_NR_PROGRAMS], nr = KPROF_WIRE_NR_PROGRAMS, next = 0;
+
+	if (!bpf_map_lookup_batch(fd, NULL, &next, keys, all, &nr, NULL) &&
+	    nr == KPROF_WIRE_NR_PROGRAMS)
+		return 0;
+	for (uint32_t i = 0; i < KPROF_WIRE_NR_PROGRAMS; i++)
+		if (bpf_map_lookup_elem(fd, &i, &all[i * nr_cpus]))
+			return -errno;
+	return 0;
+}
+
 int attacher__costs(const struct attacher *a, struct kprof_wire_cost out[KPROF_WIRE_NR_PROGRAMS])
 {
-	int nr_cpus = libbpf_num_possible_cpus(), fd = bpf_map__fd(a->skel->maps.costs), err = 0;
-	struct kprof_wire_cost *percpu = calloc((size_t)nr_cpus, sizeof(*percpu));
+	size_t nr_cpus = (size_t)libbpf_num_possible_cpus(), nr = KPROF_WIRE_NR_PROGRAMS * nr_cpus;
+	struct kprof_wire_cost *all = calloc(nr, sizeof(*all));
+	int err = all ? read_costs(bpf_map__fd(a->skel->maps.costs), all, nr_cpus) : -ENOMEM;
 
 	memset(out, 0, KPROF_WIRE_NR_PROGRAMS * sizeof(*out));
-	if (!percpu)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < KPROF_WIRE_NR_PROGRAMS && !err; i++) {
-		if (bpf_map_lookup_elem(fd, &i, percpu))
-			err = -errno;
-		for (int cpu = 0; cpu < nr_cpus && !err; cpu++) {
-			out[i].runs += percpu[cpu].runs;
-			out[i].measured += percpu[cpu].measured;
-			out[i].measured_ns += percpu[cpu].measured_ns;
-		}
+	for (size_t i = 0; i < nr && !err; i++) {
+		out[i / nr_cpus].runs += all[i].runs;
+		out[i / nr_cpus].measured += all[i].measured;
+		out[i / nr_cpus].measured_ns += all[i].measured_ns;
 	}
-	free(percpu);
+	free(all);
 	return err;
 }
 

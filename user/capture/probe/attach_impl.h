@@ -5,6 +5,7 @@
 
 #include "capture/probe/attach.h"
 #include "kprof.skel.h"
+#include "kprof/wait.h"
 
 struct attacher {
 	struct kprof_bpf *skel;
@@ -16,6 +17,7 @@ struct attacher {
 	size_t nr_left, cap_left;
 	uint32_t nr_refused; /* places at which the kernel refused a probe */
 	uint64_t map_bytes, map_bytes_at_ns;
+	struct kprof_wait_bucket *wait_buckets; /* the kernel's; NULL: waits are not recorded */
 };
 
 /* attach_within.c. Before loading. 0 or -errno. */

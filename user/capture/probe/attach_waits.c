@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "capture/probe/attach_impl.h"
@@ -80,6 +81,29 @@ int attach_waits_prepare(struct kprof_bpf *skel, const struct attacher_opts *opt
 	skel->rodata->wait_cost_ns = (uint32_t)NSEC_PER_SEC / stacks;
 	skel->rodata->wait_tokens = at_once(stacks);
 	return err;
+}
+
+#define BUCKETS_BYTES (KPROF_WAIT_BUCKETS * sizeof(struct kprof_wait_bucket))
+
+int attach_waits_map(struct attacher *a)
+{
+	const struct bpf_map *map = a->skel->maps.wait_buckets;
+	void *at;
+
+	if (!bpf_map__autocreate(map))
+		return 0;
+	at = mmap(NULL, BUCKETS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	a->wait_buckets = at;
+	return 0;
+}
+
+void attach_waits_unmap(struct attacher *a)
+{
+	if (a->wait_buckets)
+		munmap(a->wait_buckets, BUCKETS_BYTES);
+	a->wait_buckets = NULL;
 }
 
 /* A wait's place that is being changed is read again: at once, then with rests. */
@@ -177,35 +201,14 @@ static int read_whole(int fd, uint32_t at, struct kprof_wait *out)
 	return is_whole(out) ? 0 : -EAGAIN;
 }
 
-int attacher__wait_of(const struct attacher *a, uint32_t tid, struct kprof_wait *out)
+/* Which threads it has now: the kernel's programs change it at any time. */
+static struct kprof_wait_bucket copy_of(const struct kprof_wait_bucket *from)
 {
-	uint32_t bucket = KPROF_WAIT_BUCKET(tid);
 	struct kprof_wait_bucket b;
 
-	if (bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.wait_buckets), &bucket, &b))
-		return -errno;
 	for (uint32_t way = 0; way < KPROF_WAIT_WAYS; way++)
-		if (b.tids[way] ==
-		    tid) /* it may have a second place for a moment: the first counts */
-			return read_whole(bpf_map__fd(a->skel->maps.wait_threads),
-					  bucket * KPROF_WAIT_WAYS + way, out);
-	return -ENOENT;
-}
-
-/* All buckets at once, where the kernel can (commit cb4d03ab499d, 5.6). */
-static int read_buckets(const struct attacher *a, struct kprof_wait_bucket *all)
-{
-	int fd = bpf_map__fd(a->skel->maps.wait_buckets), err = 0;
-	uint32_t *keys = calloc(KPROF_WAIT_BUCKETS, sizeof(*keys));
-	uint32_t nr = KPROF_WAIT_BUCKETS, next = 0;
-
-	if (!keys)
-		return -ENOMEM;
-	if (bpf_map_lookup_batch(fd, NULL, &next, keys, all, &nr, NULL) || nr != KPROF_WAIT_BUCKETS)
-		for (uint32_t i = 0; i < KPROF_WAIT_BUCKETS && !err; i++)
-			err = bpf_map_lookup_elem(fd, &i, &all[i]) ? -errno : 0;
-	free(keys);
-	return err;
+		b.tids[way] = __atomic_load_n(&from->tids[way], __ATOMIC_RELAXED);
+	return b;
 }
 
 /* A thread may have a second place for a moment: the first one counts. */
@@ -219,22 +222,37 @@ static bool is_in_way(const struct kprof_wait_bucket *b, uint32_t way)
 	return true;
 }
 
+int attacher__wait_of(const struct attacher *a, uint32_t tid, struct kprof_wait *out)
+{
+	uint32_t bucket = KPROF_WAIT_BUCKET(tid);
+	struct kprof_wait_bucket b = copy_of(&a->wait_buckets[bucket]);
+
+	for (uint32_t way = 0; way < KPROF_WAIT_WAYS; way++)
+		if (b.tids[way] == tid)
+			return read_whole(bpf_map__fd(a->skel->maps.wait_threads),
+					  bucket * KPROF_WAIT_WAYS + way, out);
+	return -ENOENT;
+}
+
 int attacher__wait_each(const struct attacher *a,
 			int (*fn)(void *ctx, struct kprof_wait *w, uint64_t before_ns), void *ctx)
 {
-	struct kprof_wait_bucket *all = calloc(KPROF_WAIT_BUCKETS, sizeof(*all));
-	int fd = bpf_map__fd(a->skel->maps.wait_threads);
-	int err = all ? read_buckets(a, all) : -ENOMEM;
+	int fd = bpf_map__fd(a->skel->maps.wait_threads), err = 0;
 
-	for (uint32_t at = 0; at < KPROF_WAIT_BUCKETS * KPROF_WAIT_WAYS && !err; at++) {
-		uint64_t before_ns = clock_mono_ns();
-		struct kprof_wait w;
+	for (uint32_t bucket = 0; bucket < KPROF_WAIT_BUCKETS && !err; bucket++) {
+		struct kprof_wait_bucket b = copy_of(&a->wait_buckets[bucket]);
 
-		if (is_in_way(&all[at / KPROF_WAIT_WAYS], at % KPROF_WAIT_WAYS) &&
-		    !read_whole(fd, at, &w))
-			err = fn(ctx, &w, before_ns);
+		for (uint32_t way = 0; way < KPROF_WAIT_WAYS && !err; way++) {
+			struct kprof_wait w;
+			uint64_t before_ns;
+
+			if (!is_in_way(&b, way))
+				continue;
+			before_ns = clock_mono_ns();
+			if (!read_whole(fd, bucket * KPROF_WAIT_WAYS + way, &w))
+				err = fn(ctx, &w, before_ns);
+		}
 	}
-	free(all);
 	return err;
 }
 
@@ -248,24 +266,13 @@ void attacher__stop_waits(struct attacher *a)
 	attach_waits_stop(a->skel);
 }
 
-/* Ends of threads were not counted meanwhile: the table has those that are no more. */
-static int forget_threads(const struct attacher *a)
-{
-	static const struct kprof_wait_bucket none;
-	int fd = bpf_map__fd(a->skel->maps.wait_buckets);
-
-	for (uint32_t i = 0; i < KPROF_WAIT_BUCKETS; i++)
-		if (bpf_map_update_elem(fd, &i, &none, BPF_ANY))
-			return -errno;
-	return 0;
-}
-
 int attacher__start_waits(struct attacher *a)
 {
-	int err = forget_threads(a);
+	int err;
 
-	if (!err)
-		err = attach_waits_start(a->skel);
+	/* ends of threads were not counted meanwhile: the table has those that are no more */
+	memset(a->wait_buckets, 0, BUCKETS_BYTES);
+	err = attach_waits_start(a->skel);
 	if (err) /* some may have been attached */
 		attach_waits_stop(a->skel);
 	return err;

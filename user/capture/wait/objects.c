@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -6,8 +7,13 @@
 #include "capture/wait/priv.h"
 #include "util/util.h"
 
-/* Most programs keep their descriptors for longer. */
+/*
+ * Most programs keep their descriptors for longer. One that is still the same is looked at again
+ * after twice as long. For at most that long, one that was closed and is used for something else is
+ * taken for what it was.
+ */
 #define AGAIN_NS (100 * NSEC_PER_MSEC)
+#define MOST_AGAIN_NS (4 * AGAIN_NS)
 
 static bool begins(const char *text, const char *with)
 {
@@ -56,11 +62,19 @@ const char *wait_object(struct wait_object objects[WAIT_OBJECTS], uint32_t pid, 
 {
 	struct wait_object *o = &objects[hash64((uint64_t)pid << 32 | fd) & (WAIT_OBJECTS - 1)];
 
-	if (o->pid == pid && o->fd == fd && now_ns - o->looked_ns < AGAIN_NS)
+	bool known = o->pid == pid && o->fd == fd;
+	char kind[WAIT_OBJECT_BYTES];
+
+	if (known && now_ns - o->looked_ns < o->again_ns)
 		return o->kind;
+	look(pid, fd, kind);
+	if (!known || strcmp(kind, o->kind))
+		o->again_ns = AGAIN_NS;
+	else if (o->again_ns < MOST_AGAIN_NS)
+		o->again_ns *= 2;
 	o->pid = pid;
 	o->fd = fd;
 	o->looked_ns = now_ns;
-	look(pid, fd, o->kind);
+	memcpy(o->kind, kind, sizeof(kind));
 	return o->kind;
 }

@@ -14,7 +14,7 @@
 
 /* What was behind a descriptor when it was last looked at. */
 struct wait_object {
-	uint64_t looked_ns;
+	uint64_t looked_ns, again_ns; /* when, and how long it is taken to stay like that */
 	uint32_t pid, fd;
 	char kind[WAIT_OBJECT_BYTES];
 };

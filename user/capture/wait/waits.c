@@ -134,9 +134,13 @@ int waits_look_still(struct waits *w, const struct thread *th, struct still *out
 	struct still s = {.number = th->pid_tgid, .start_ns = th->start_ns};
 	uint32_t tid = (uint32_t)th->pid_tgid;
 	struct kprof_wait known;
-	int err = attacher__wait_of(w->opts.attacher, tid, &known);
-	bool has_events = err != -ENOENT;
+	bool has_events;
+	int err;
 
+	if (th->target->ended)
+		return 0;
+	err = attacher__wait_of(w->opts.attacher, tid, &known);
+	has_events = err != -ENOENT;
 	if (has_events && (err || known.state != KPROF_WAIT_RUNS))
 		return 0;
 	s.state = proc_thread_state((pid_t)th->target->pid, (pid_t)tid);

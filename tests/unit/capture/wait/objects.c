@@ -73,4 +73,31 @@ static void descriptors(void)
 	close(file);
 }
 
-UNIT_MAIN(TEST(texts), TEST(descriptors))
+/* The longer it stays the same, the less often it is looked at, up to 0.4 s. */
+static void looks_less_often(void)
+{
+	static struct wait_object objects[WAIT_OBJECTS];
+	uint64_t now_ns = clock_mono_ns(), last_ns;
+	uint32_t self = (uint32_t)getpid();
+	int fds[2], event = eventfd(0, 0);
+
+	CHECK_EQ(pipe(fds), 0);
+	for (int i = 0; i < 40; i++, now_ns += 50 * NSEC_PER_MSEC)
+		CHECK_STR(wait_object(objects, self, (uint32_t)fds[0], now_ns), "pipe");
+	CHECK(dup2(event, fds[0]) == fds[0]);
+	last_ns = now_ns;
+	while (!strcmp(wait_object(objects, self, (uint32_t)fds[0], now_ns), "pipe"))
+		now_ns += 50 * NSEC_PER_MSEC;
+	CHECK(now_ns - last_ns > 100 * NSEC_PER_MSEC && now_ns - last_ns <= 400 * NSEC_PER_MSEC);
+	/* it has changed, and may do so again soon */
+	CHECK(dup2(fds[1], fds[0]) == fds[0]);
+	CHECK_STR(wait_object(objects, self, (uint32_t)fds[0], now_ns + 99 * NSEC_PER_MSEC),
+		  "eventfd");
+	CHECK_STR(wait_object(objects, self, (uint32_t)fds[0], now_ns + 100 * NSEC_PER_MSEC),
+		  "pipe");
+	close(fds[0]);
+	close(fds[1]);
+	close(event);
+}
+
+UNIT_MAIN(TEST(texts), TEST(descriptors), TEST(looks_less_often))

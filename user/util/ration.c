@@ -5,7 +5,7 @@
 #include "util/util.h"
 
 /* Of what was not used, so much is left for later, in seconds. */
-#define SPARE 2
+#define SPARE 1
 /* What is more than that at first is there for so long. */
 #define AT_ONCE_NS (2 * NSEC_PER_SEC)
 /* A use that was refused for longer than that has been given up. */

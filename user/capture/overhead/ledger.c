@@ -22,14 +22,15 @@ void ledger__restart(struct ledger *l)
 		l->nr = 1;
 }
 
-bool ledger__last(const struct ledger *l, struct ledger_reading *out)
+/* From the oldest reading of that time, or the one just before, to the latest. */
+static bool since(const struct ledger *l, uint64_t span_ns, struct ledger_reading *out)
 {
 	const struct ledger_reading *from, *to = back(l, 0);
 	uint32_t i = 1;
 
 	if (l->nr < 2)
 		return false;
-	while (i + 1 < l->nr && back(l, i)->time_ns + LEDGER_SPAN_NS > to->time_ns)
+	while (i + 1 < l->nr && back(l, i)->time_ns + span_ns > to->time_ns)
 		i++;
 	from = back(l, i);
 	memset(out, 0, sizeof(*out));
@@ -44,6 +45,11 @@ bool ledger__last(const struct ledger *l, struct ledger_reading *out)
 	out->paced_ns = to->paced_ns - from->paced_ns;
 	out->switches = to->switches - from->switches;
 	return out->time_ns;
+}
+
+bool ledger__last(const struct ledger *l, struct ledger_reading *out)
+{
+	return since(l, LEDGER_SPAN_NS, out);
 }
 
 uint64_t ledger_cost(const struct ledger_reading *r)
@@ -81,6 +87,17 @@ void ledger_go_on(struct ledger_reading *difference)
 		d->part_ns[part] = (uint64_t)((double)d->part_ns[part] * times);
 	for (int cause = 0; cause < LEDGER_CAUSES; cause++)
 		d->cause_ns[cause] = (uint64_t)((double)d->cause_ns[cause] * times);
+}
+
+void ledger__dearer(const struct ledger *l, uint64_t span_ns, struct ledger_reading *second)
+{
+	struct ledger_reading now;
+
+	if (!since(l, span_ns, &now) || now.time_ns < span_ns)
+		return;
+	ledger_go_on(&now);
+	if (ledger_share(&now, ledger_cost(&now)) > ledger_share(second, ledger_cost(second)))
+		*second = now;
 }
 
 double ledger_share(const struct ledger_reading *difference, uint64_t cost_ns)

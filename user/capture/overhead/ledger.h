@@ -36,7 +36,7 @@ struct ledger_reading {
 	uint64_t recorded_ns; /* what the recorded processes used; 0 where no calls are recorded */
 	uint64_t part_ns[LEDGER_PARTS];
 	uint64_t cause_ns[LEDGER_CAUSES];
-	uint64_t probe_runs; /* how many runs LEDGER_FOR_PROBES is of; ledger__last() has none */
+	uint64_t probe_runs; /* how many runs LEDGER_FOR_PROBES is of; differences have none */
 	uint64_t paced_ns;   /* of LEDGER_HELPERS: what gives way to the rest by itself */
 	uint64_t switches;   /* between threads, on all CPUs; 0: not read */
 };
@@ -72,5 +72,8 @@ uint64_t ledger_cost_of(const struct ledger_reading *r, enum ledger_cause cause)
 double ledger_share(const struct ledger_reading *difference, uint64_t cost_ns);
 /* The difference as it would be if it went on like that for a second; .time_ns is above 0. */
 void ledger_go_on(struct ledger_reading *difference);
+
+/* *second, of ledger__last(), becomes a whole one like the last span_ns where that is dearer. */
+void ledger__dearer(const struct ledger *l, uint64_t span_ns, struct ledger_reading *second);
 
 #endif

@@ -122,33 +122,44 @@ static bool is_beginning(const struct overhead *o)
 	return o->latest.time_ns < o->opened_ns + BEGIN_NS;
 }
 
-/* What can wait gets less where the last second was a dear one: this part of what it may take. */
-static double part_now(const struct overhead *o)
+/* What can wait gets less while seconds are dear: this part of what it may take. */
+static double part_now(const struct overhead *o, const struct ledger_reading *last)
 {
-	double part = 1 - (o->share / o->opts.most - ROOMY) * STEEPNESS;
+	double share = ledger_share(last, ledger_cost(last));
+	double part = 1 - (share / o->opts.most - ROOMY) * STEEPNESS;
 
 	return fmin(fmax(part, LEAST_PART), 1);
+}
+
+/* What the bound leaves for building tables, in CPUs. */
+static double left_for_tables(const struct overhead *o, const struct ledger_reading *last)
+{
+	double others_ns = (double)(ledger_cost(last) - last->part_ns[LEDGER_HELPERS]);
+	double used = (double)last->used_ns / (double)last->time_ns;
+	double others = others_ns / fmax((double)last->time_ns, (double)LEDGER_SPAN_NS);
+
+	return (o->opts.most * used - others) * PACE_SHARE;
 }
 
 /*
  * Building unwind tables may take what the bound leaves, but for a part that others, and the time
  * until the next look, may need; but some of the bound for one CPU in any case: without tables,
- * stacks are not whole.
+ * stacks are not whole. What can wait gives way as soon as there is more to do.
  */
 static void set_pace(struct overhead *o, const struct ledger_reading *last)
 {
-	double others_ns = (double)(ledger_cost(last) - last->part_ns[LEDGER_HELPERS]);
-	double used = (double)last->used_ns / (double)last->time_ns;
-	double others = others_ns / fmax((double)last->time_ns, (double)LEDGER_SPAN_NS);
-	double left = (o->opts.most * used - others) * PACE_SHARE, part = part_now(o);
-	double tables = fmax(left, o->opts.most * PACE_LEAST * part);
-	double names = o->opts.most * NAMES_SHARE * part;
+	struct ledger_reading dear = *last;
+	double used = (double)last->used_ns / (double)last->time_ns, part, left, tables, names;
 	double reading = o->opts.most * fmax(used, 1) * READING_SHARE;
-	struct stacks_pace pace = {
-		.tables_ns = (uint64_t)(tables * (double)NSEC_PER_SEC),
-		.names_ns = (uint64_t)(names * (double)NSEC_PER_SEC),
-	};
+	struct stacks_pace pace;
 
+	ledger__dearer(&o->ledger, SOON_NS, &dear);
+	part = part_now(o, &dear);
+	left = fmin(left_for_tables(o, last), left_for_tables(o, &dear));
+	tables = fmax(left, o->opts.most * PACE_LEAST * part);
+	names = o->opts.most * NAMES_SHARE * part;
+	pace.tables_ns = (uint64_t)(tables * (double)NSEC_PER_SEC);
+	pace.names_ns = (uint64_t)(names * (double)NSEC_PER_SEC);
 	stacks__set_pace(o->opts.stacks, &pace);
 	o->border_is_near = stacks__border_is_near(o->opts.stacks, o->latest.time_ns);
 	if (o->border_is_near)

@@ -131,6 +131,34 @@ static void as_if_it_went_on(void)
 	CHECK_EQ(r.switches, 20);
 }
 
+static double dearer(void)
+{
+	struct ledger_reading second;
+
+	if (!ledger__last(&l, &second))
+		return -1;
+	ledger__dearer(&l, 200 * MS, &second);
+	return ledger_share(&second, ledger_cost(&second));
+}
+
+/* A moment tells first that there is more to do, and the second before it that it was dear. */
+static void the_dearer_of_both(void)
+{
+	begin();
+	for (uint64_t i = 0; i <= 4; i++)
+		put(i * 250, i, i * 250);
+	put(1250, 9, 1250);
+	CHECK(fabs(dearer() - 0.02) < 1e-9); /* 5 ms in a quarter of a second */
+	put(1350, 9, 1350);
+	CHECK(fabs(dearer() - 0.005 / 0.35) < 1e-9); /* since the reading 0.35 s ago */
+	put(2000, 9, 2000);
+	CHECK(fabs(dearer() - 0.005) < 1e-9); /* nothing for a while, but 5 ms in the second */
+	begin();
+	put(0, 0, 0);
+	put(100, 7, 100);
+	CHECK(fabs(dearer() - 0.007) < 1e-9); /* too short for telling */
+}
+
 /* More readings than there is room for. */
 static void readings_go_round(void)
 {
@@ -151,5 +179,5 @@ static void all_parts_count(void)
 
 UNIT_MAIN(TEST(one_reading_tells_nothing), TEST(of_what_is_used), TEST(of_one_cpu_at_least),
 	  TEST(only_the_last_second), TEST(a_short_burst), TEST(late_readings),
-	  TEST(from_a_restart_on), TEST(as_if_it_went_on), TEST(readings_go_round),
-	  TEST(all_parts_count))
+	  TEST(from_a_restart_on), TEST(as_if_it_went_on), TEST(the_dearer_of_both),
+	  TEST(readings_go_round), TEST(all_parts_count))

@@ -40,6 +40,14 @@ ssize_t kprof_sent_files_peek(int fd, void *buf, size_t bytes)
 	return m.msg_flags & MSG_CTRUNC ? -EBADMSG : n; /* there was no room for them */
 }
 
+/* In a child: it ends with its parent, which may have ended meanwhile. */
+static void end_with(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+}
+
 static void end(pid_t pid)
 {
 	kill(pid, SIGKILL);
@@ -55,13 +63,13 @@ void kprof_sent_files_drop(int fd)
 {
 	struct msghdr *m =
 		mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	pid_t pid, ended = 0;
+	pid_t self = getpid(), pid, ended = 0;
 
 	if (m == MAP_FAILED)
 		return;
 	pid = fork();
 	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		end_with(self);
 		_exit(recvmsg(fd, m, MSG_DONTWAIT) < 0);
 	}
 	while (pid > 0 && !ended && !__atomic_load_n(&m->msg_flags, __ATOMIC_RELAXED)) {
@@ -75,10 +83,10 @@ void kprof_sent_files_drop(int fd)
 
 void kprof_sent_files_leave(int fd)
 {
-	pid_t pid = fork();
+	pid_t self = getpid(), pid = fork();
 
 	if (!pid) { /* what an ending process closes does not linger */
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		end_with(self);
 		for (;;)
 			pause();
 	}

@@ -3,9 +3,14 @@
 #include "kprof/sent_files.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "lingering.h"
 #include "unit.h"
@@ -213,5 +218,37 @@ static void refusing(void)
 	close(listener);
 }
 
+/*
+ * Whoever leaves a socket is killed while it does: nothing stays of it. A process without a parent
+ * becomes a child of this one.
+ */
+static void killed_meanwhile(void)
+{
+	CHECK(!prctl(PR_SET_CHILD_SUBREAPER, 1));
+	for (unsigned int i = 0; i < 600; i++) {
+		const struct timespec moment = {.tv_nsec = i * 1000};
+		pid_t pid, left;
+
+		open_pair(SOCK_STREAM);
+		pid = fork();
+		if (!pid) {
+			kprof_sent_files_leave(here);
+			_exit(0);
+		}
+		nanosleep(&moment, NULL);
+		kill(pid, SIGKILL);
+		CHECK_EQ(waitpid(pid, NULL, 0), pid);
+		for (int tries = 0; (left = waitpid(-1, NULL, WNOHANG)) == 0 && tries < 1000;
+		     tries++)
+			usleep(10000);
+		close(here);
+		close(there);
+		CHECK(left != 0);
+		if (!left)
+			break;
+	}
+	CHECK(!prctl(PR_SET_CHILD_SUBREAPER, 0));
+}
+
 UNIT_MAIN(TEST(streams), TEST(out_of_band), TEST(packets), TEST(last_words), TEST(closing),
-	  TEST(dropping), TEST(leaving), TEST(refusing))
+	  TEST(dropping), TEST(leaving), TEST(refusing), TEST(killed_meanwhile))

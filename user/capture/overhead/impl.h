@@ -62,6 +62,7 @@ struct measured { /* where the readings stand */
 	uint64_t children_ns;                      /* of children that have ended, as last read */
 	pid_t spawned;
 	uint64_t machine_ns; /* busy time of all CPUs, as last read */
+	int stat_fd;         /* /proc/stat; -1: not open yet */
 };
 
 /* Continues the sums. */

@@ -46,6 +46,7 @@ int overhead__new(const struct overhead_opts *opts, struct overhead **out)
 	if (!o)
 		return error_set(-ENOMEM, NULL, "no memory to measure what this costs");
 	o->opts = *opts;
+	o->measured.stat_fd = -1;
 	/* removing a few single uprobes, to place the others again, would take seconds */
 	if (opts->most > 0 && opts->with_probes && !opts->single)
 		err = heat__new(&o->heat);
@@ -61,6 +62,8 @@ void overhead__free(struct overhead *o)
 {
 	if (!o)
 		return;
+	if (o->measured.stat_fd >= 0)
+		close(o->measured.stat_fd);
 	heat__free(&o->heat);
 	bursts__free(&o->bursts);
 	free(o->steps);

@@ -26,9 +26,9 @@ struct process_news {
 	uint64_t fork_ns;
 	uint64_t exec_ns; /* of the latest program; 0: none was seen */
 	uint32_t nr_execs;
-	uint64_t exit_ns; /* 0: it lives */
-	struct map_news maps[SIDEBAND_MAPS];
-	size_t nr;
+	uint64_t exit_ns;      /* 0: it lives */
+	struct map_news *maps; /* most programs have few of SIDEBAND_MAPS */
+	size_t nr, cap;
 };
 
 struct sideband {
@@ -50,6 +50,7 @@ static void forget(struct sideband *sb, struct process_news *p)
 {
 	HASH_DEL(sb->processes, p);
 	forget_maps(p);
+	free(p->maps);
 	free(p);
 }
 
@@ -139,7 +140,8 @@ static void on_map(struct sideband *sb, const struct proc_news *n)
 
 	if (!p)
 		p = add(sb, n->pid);
-	if (!p || p->nr == SIDEBAND_MAPS)
+	if (!p || p->nr == SIDEBAND_MAPS ||
+	    vec_grow((void **)&p->maps, &p->cap, p->nr, sizeof(*p->maps)))
 		return;
 	m = &p->maps[p->nr];
 	m->path = strdup(n->map.path);

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/nsfs.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,17 +53,29 @@ int mounts_look(int fd, struct statx *out)
 	return 0;
 }
 
+#define DEVICE_OF(file) ((uint64_t)(file)->stx_dev_major << 32 | (file)->stx_dev_minor)
+
+/* The device that all files of memfd_create() are on; 0: not known. */
+static uint64_t memory_device(void)
+{
+	static atomic_uint_fast64_t known;
+	struct statx file;
+	int fd;
+
+	if (atomic_load(&known))
+		return atomic_load(&known);
+	fd = memfd_create("kprof-device", MFD_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	if (!mounts_look(fd, &file))
+		atomic_store(&known, DEVICE_OF(&file));
+	close(fd);
+	return atomic_load(&known);
+}
+
 bool mounts_in_memory(const struct statx *file)
 {
-	struct statx own;
-	int fd = memfd_create("kprof-device", MFD_CLOEXEC), err;
-
-	if (fd < 0)
-		return false;
-	err = mounts_look(fd, &own);
-	close(fd);
-	return !err && own.stx_dev_major == file->stx_dev_major &&
-	       own.stx_dev_minor == file->stx_dev_minor;
+	return memory_device() && DEVICE_OF(file) == memory_device();
 }
 
 /* Whether only this machine's root can mount in the process's mount namespace. */

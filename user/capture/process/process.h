@@ -232,7 +232,8 @@ struct process_roots {
 		uint64_t mounts, dev, inode; /* number of the mount namespace; the directory */
 		int fd;                      /* descriptor of the root directory (O_PATH) */
 		char path[32];
-	} all[PROCESS_ROOTS_MAX];
+	} all[PROCESS_ROOTS_MAX],
+		own; /* own: kprof's, which stays the same; .mounts 0: not known */
 };
 
 /*

@@ -40,16 +40,17 @@ static bool is_same(const struct process_root *a, const struct process_root *b)
 	return a->mounts == b->mounts && a->dev == b->dev && a->inode == b->inode;
 }
 
-static bool is_ours(const struct process_root *r)
+static bool is_ours(struct process_roots *all, const struct process_root *r)
 {
 	struct process_root own;
-	bool same;
 
-	if (!root_open("self", &own))
-		return false;
-	same = is_same(r, &own);
-	close(own.fd);
-	return same;
+	if (!all->own.mounts) {
+		if (!root_open("self", &own))
+			return false;
+		close(own.fd);
+		all->own = own;
+	}
+	return is_same(r, &all->own);
 }
 
 static const char *find(const struct process_roots *all, const struct process_root *r)
@@ -70,7 +71,7 @@ const char *process_roots__of(struct process_roots *all, pid_t pid)
 	if (!root_open(process, &r))
 		return "";
 	known = find(all, &r);
-	if (known || all->nr == PROCESS_ROOTS_MAX || is_ours(&r)) {
+	if (known || all->nr == PROCESS_ROOTS_MAX || is_ours(all, &r)) {
 		close(r.fd);
 		return known ? known : "";
 	}

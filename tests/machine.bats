@@ -216,6 +216,20 @@ executed_others() {
 	jq -e '[.traceEvents[] | select(.ph == "M" and .name == "process_name").args.name] == ["kp_taken"]' "$dir/all.json"
 }
 
+@test "a process that takes another name while it is recorded: its first thread has that name, too" {
+	# shellcheck disable=SC2016 # the other shell's
+	target_start taker bash -c 'burn() { local i; for ((i = 0; i < $1; i++)); do :; done; }
+		echo "READY $$"; read -r; burn 100000; printf kp_named >/proc/self/comm; echo "{\"pid\": $$}"; while read -r -t 0.001; (($? > 128)); do burn 1000; done'
+	all_started 499
+	ran taker
+	for _ in {1..5}; do met kp_named; done
+	ended_all taker # the recording's end would look once more
+	kprof_stop kprof
+	"$KPROF" export "$dir/all.kprof" -o "$dir/all.json" >/dev/null
+	jq -e --slurpfile taker "$dir/taker.json" '[.traceEvents[] | select(.ph == "M" and .pid == $taker[0].pid and .name == ("process_name", "thread_name")).args.name] |
+		length == 2 and all(contains("kp_named"))' "$dir/all.json"
+}
+
 @test "little memory: what is not used is forgotten, and comes back" {
 	target_start before-c "$STACKS/native/gcc-O2-omit" --cpu-ms 25
 	target_start children "$PYTHON" "$WORKLOADS/many_children.py" 100

@@ -15,12 +15,14 @@
 /* programs create threads in groups: wait for the rest of them */
 #define FIRST_WAIT_NS (20 * NSEC_PER_MSEC)
 #define NEXT_WAIT_NS (2 * NSEC_PER_SEC)
+#define MOST_WAIT_NS (16 * NEXT_WAIT_NS) /* while none changes */
 #define SHARE 20 /* reading names takes at most one part in so many of the time */
 
 struct thread_names {
 	struct thread_names_opts opts;
 	uint32_t slot; /* slot of a target: struct target_names * */
 	uint64_t next_turn_ns;
+	uint64_t nr_recorded; /* names, so far */
 	struct map64 pythons; /* ELF file → its struct python_elf *; 1: no interpreter in it */
 };
 
@@ -35,6 +37,7 @@ struct target_names {
 	bool wanted; /* a thread was met since the names were read */
 	bool some;   /* the interpreter had at least one name */
 	uint64_t next_ns, wait_ns;
+	uint64_t rest_ns;    /* where none is wanted, so much later than next_ns */
 	uint64_t soonest_ns; /* no new thread makes the next reading earlier than this */
 	uint32_t threading;  /* struct python_memory */
 };
@@ -133,6 +136,7 @@ static int record(struct thread_names *n, struct thread *th, const char *name)
 	if (!id || id == th->python_name)
 		return 0;
 	th->python_name = id;
+	n->nr_recorded++;
 	return recorder__put(n->opts.recorder, &r);
 }
 
@@ -255,15 +259,15 @@ static bool is_due(const struct thread_names *n, const struct target *t, uint64_
 	const struct target_names *tn = t->slot[n->slot];
 
 	return !t->shares_memory && !t->ended && now_ns >= tn->next_ns &&
-	       (tn->wanted || now_ns >= tn->next_ns + NEXT_WAIT_NS);
+	       (tn->wanted || now_ns >= tn->next_ns + tn->rest_ns);
 }
 
 static int tend(struct thread_names *n, struct target *t, uint64_t now_ns)
 {
 	struct target_names *tn = t->slot[n->slot];
 	const struct kprof_python *python;
-	uint64_t begin_ns;
-	bool some, all;
+	bool rested = !tn->wanted || (tn->rest_ns && tn->wait_ns >= tn->rest_ns), some, all;
+	uint64_t begin_ns, most_ns, before = n->nr_recorded;
 	int err;
 
 	tn->next_ns = now_ns + FIRST_WAIT_NS;
@@ -274,6 +278,10 @@ static int tend(struct thread_names *n, struct target *t, uint64_t now_ns)
 	begin_ns = clock_thread_ns();
 	err = read_names(n, t, python, &some, &all);
 	tn->some |= some;
+	if (n->nr_recorded > before || !tn->rest_ns)
+		tn->rest_ns = NEXT_WAIT_NS;
+	else if (rested && tn->rest_ns < MOST_WAIT_NS)
+		tn->rest_ns *= 2;
 	if (all) {
 		tn->wanted = false;
 		tn->wait_ns = 0;
@@ -282,8 +290,8 @@ static int tend(struct thread_names *n, struct target *t, uint64_t now_ns)
 		 * the GIL. Or it never gets one: wait longer each time.
 		 */
 	} else {
-		tn->wait_ns = tn->wait_ns < NEXT_WAIT_NS / 2 ? 2 * tn->wait_ns + FIRST_WAIT_NS
-							     : NEXT_WAIT_NS;
+		most_ns = tn->some ? tn->rest_ns : NEXT_WAIT_NS;
+		tn->wait_ns = tn->wait_ns < most_ns / 2 ? 2 * tn->wait_ns + FIRST_WAIT_NS : most_ns;
 		tn->next_ns += tn->wait_ns;
 	}
 	tn->soonest_ns = now_ns + FIRST_WAIT_NS + SHARE * (clock_thread_ns() - begin_ns);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The names that Python gives its threads. Read from the process's memory when a new thread is met,
- * every few seconds (the program may rename threads), and at the end. No code runs in the target.
+ * every few seconds (the program may rename threads; less often while none changes), and at the
+ * end. No code runs in the target.
  */
 #ifndef KPROF_CAPTURE_THREAD_NAMES_H
 #define KPROF_CAPTURE_THREAD_NAMES_H

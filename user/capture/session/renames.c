@@ -29,6 +29,18 @@ static bool take_name(struct kprof_session *s, struct target *t, bool choose)
 	return true;
 }
 
+/* Of the process, and of its first thread, which has the same one. */
+static int record_name(struct kprof_session *s, struct target *t)
+{
+	struct thread *th = threads__find(s->threads, (uint64_t)t->pid << 32 | t->pid);
+	int err = process__record(s, t);
+
+	if (err || !th || th->comm == t->comm)
+		return err;
+	th->comm = t->comm;
+	return thread__record(s, th, 0);
+}
+
 /* What is recorded of it already stays, also if it is left out from now on. */
 static int of_machine(struct kprof_session *s, struct target *t)
 {
@@ -40,7 +52,7 @@ static int of_machine(struct kprof_session *s, struct target *t)
 		t->looked_ns = 0;
 		s->unlooked = true;
 	}
-	return t->recorded ? process__record(s, t) : 0;
+	return t->recorded ? record_name(s, t) : 0;
 }
 
 /* One that was left out may join, while the recording goes on; one that has probes keeps them. */

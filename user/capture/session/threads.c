@@ -37,7 +37,10 @@ struct thread *thread__of(struct kprof_session *s, struct target *t, uint64_t pi
 		return NULL;
 	th->start_ns = time_ns;
 	th->spans = spans__thread(s->spans, th->index, t->pid);
-	if (!proc_thread_comm((pid_t)t->pid, (pid_t)(uint32_t)pid_tgid, comm))
+	/* of all processes, new names are followed (renames.c); /proc tells more of the kernel's */
+	if (s->machine && (uint32_t)pid_tgid == t->pid && t->comm && !t->kernel_thread)
+		th->comm = t->comm;
+	else if (!proc_thread_comm((pid_t)t->pid, (pid_t)(uint32_t)pid_tgid, comm))
 		th->comm = recorder__string(s->recorder, comm);
 	else if ((uint32_t)pid_tgid == t->pid)
 		th->comm = t->comm; /* it has ended; the first thread has the process's name */

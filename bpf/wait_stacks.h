@@ -6,15 +6,22 @@
 #include "stacks.h"
 
 const volatile __u64 wait_long_ns = 0; /* longer waits are the first to get stacks */
-/* After how much of a CPU's time it may take one more stack; how many at once after a pause. */
-const volatile __u32 wait_cost_ns = 0, wait_tokens = 0;
+/*
+ * Of so much time of a CPU, 1 may be spent on stacks: set by user space, at any time. What is not
+ * spent is saved up for WAIT_SAVED_NS of that time.
+ */
+__u32 wait_price;
+#define WAIT_SAVED_NS 250000000
+/* What is paid for a stack: at least, as it is read, too; at most, as its CPU may have stopped. */
+#define WAIT_STACK_LEAST_NS 20000
+#define WAIT_STACK_MOST_NS 200000
 
 __u32 wait_stack_source; /* set by user space */
 
-/* Time of a CPU that may be spent on stacks. */
+/* Time of a CPU that stacks may be paid with. */
 struct wait_credit {
 	__u64 counted_ns; /* up to when it was paid in */
-	__u64 ns;
+	__s64 ns;         /* below 0: stacks were dearer than it was known */
 };
 
 struct {
@@ -51,39 +58,50 @@ static __always_inline enum wait_guess guess_of(__u64 ns)
 }
 
 /*
- * Whether this CPU may take a stack now. For a wait that will be very long it may take the last
- * token; for a long one it leaves a quarter of them; a short one costs several, and leaves half (so
- * there have to be twice as many as it costs).
+ * Whether this CPU may take a stack now. For a wait that will be very long it may spend the last
+ * of what it has; for a long one it leaves a quarter of what can be saved up, for a short one half.
  */
-static __always_inline bool take_token(__u64 now_ns, enum wait_guess guess)
+static __always_inline struct wait_credit *credit_for(__u64 now_ns, enum wait_guess guess)
 {
-	__u64 most_ns = (__u64)wait_cost_ns * wait_tokens, least_ns = most_ns / 2;
-	__u64 cost_ns = (__u64)wait_cost_ns * SHORT_COSTS;
 	__u32 zero = 0;
 	struct wait_credit *c = bpf_map_lookup_elem(&wait_credits, &zero);
+	__s64 most_owed_ns = (__u64)wait_price * WAIT_STACK_MOST_NS; /* the price may have fallen */
+	__s64 least_ns = guess == GUESS_SHORT  ? WAIT_SAVED_NS / 2
+			 : guess == GUESS_LONG ? WAIT_SAVED_NS / 4
+					       : 0;
 
 	if (!c || shed & KPROF_WIRE_SHED_WAIT_STACKS)
-		return false;
-	if (guess != GUESS_SHORT) {
-		cost_ns = wait_cost_ns;
-		least_ns = guess == GUESS_LONG ? most_ns / 4 : 0;
-	}
+		return NULL;
+	if (c->ns < -most_owed_ns)
+		c->ns = -most_owed_ns;
 	c->ns += now_ns - c->counted_ns;
 	c->counted_ns = now_ns;
-	if (c->ns > most_ns)
-		c->ns = most_ns;
-	if (c->ns < least_ns + cost_ns)
-		return false;
-	c->ns -= cost_ns;
-	return true;
+	if (c->ns > WAIT_SAVED_NS)
+		c->ns = WAIT_SAVED_NS;
+	return c->ns > least_ns ? c : NULL;
 }
 
 /*
- * Records the stack of the thread that runs here, for the wait of thread `number`. Returns the time
- * of the record; 0: there is none.
+ * Pays for a stack that was taken since then. That of a short wait costs several times as much, but
+ * for that not more than half of what can be saved up.
  */
-static __always_inline __u64 record_stack(void *ctx, struct task_struct *task, __u64 number,
-					  __u64 futex, __u16 flag)
+static __always_inline void pay(struct wait_credit *c, __u64 since_ns, enum wait_guess guess)
+{
+	__u64 ns = bpf_ktime_get_ns() - since_ns, cost_ns;
+
+	if (ns < WAIT_STACK_LEAST_NS)
+		ns = WAIT_STACK_LEAST_NS;
+	if (ns > WAIT_STACK_MOST_NS)
+		ns = WAIT_STACK_MOST_NS;
+	cost_ns = ns * wait_price;
+	if (guess == GUESS_SHORT && cost_ns < WAIT_SAVED_NS / 2)
+		cost_ns = cost_ns * SHORT_COSTS < WAIT_SAVED_NS / 2 ? cost_ns * SHORT_COSTS
+								    : WAIT_SAVED_NS / 2;
+	c->ns -= cost_ns;
+}
+
+static __always_inline __u64 write_stack(void *ctx, struct task_struct *task, __u64 number,
+					 __u64 futex, __u16 flag)
 {
 	struct kprof_wire_count *count = count_fired(wait_stack_source);
 	__u64 self = number_of(task);
@@ -110,6 +128,24 @@ static __always_inline __u64 record_stack(void *ctx, struct task_struct *task, _
 		words = stack_put_python(s, task, self, words, futex);
 	}
 	return stack_emit(count, s, words) ? s->out.h.time_ns : 0;
+}
+
+/*
+ * Records the stack of the thread that runs here, for the wait of thread `number` that is guessed
+ * to be so long, where this CPU may take one. Returns the time of the record; 0: there is none.
+ */
+static __always_inline __u64 record_stack(void *ctx, struct task_struct *task, __u64 number,
+					  __u64 futex, __u16 flag, __u64 now_ns,
+					  enum wait_guess guess)
+{
+	struct wait_credit *c = credit_for(now_ns, guess);
+	__u64 stack_ns;
+
+	if (!c)
+		return 0;
+	stack_ns = write_stack(ctx, task, number, futex, flag);
+	pay(c, now_ns, guess);
+	return stack_ns;
 }
 
 #endif

@@ -365,10 +365,10 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, __u32
 	begin_wait(w, task, task_state, now_ns, this_cpu());
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		w->flags = KPROF_WAIT_IO;
-	if (is_known && take_token(now_ns, guess_of((__u64)*length_of(w) << 8)))
-		w->stack_ns =
-			record_stack(ctx, task, number_of(task),
-				     w->call == CALL_FUTEX ? w->args[0] : 0, KPROF_WIRE_STACK_WAIT);
+	if (is_known)
+		w->stack_ns = record_stack(
+			ctx, task, number_of(task), w->call == CALL_FUTEX ? w->args[0] : 0,
+			KPROF_WIRE_STACK_WAIT, now_ns, guess_of((__u64)*length_of(w) << 8));
 }
 
 static __always_inline void get_cpu(struct task_struct *task, __u64 now_ns)
@@ -421,10 +421,10 @@ static __always_inline void wake(void *ctx, struct task_struct *task, bool told,
 	w->flags &= ~KPROF_WAIT_INTERRUPT;
 	if (interrupt || !waker->pid) /* the idle thread itself wakes nobody */
 		w->flags |= KPROF_WAIT_INTERRUPT;
-	else if (w->state == KPROF_WAIT_BLOCKED && now_ns - w->off_ns >= wait_long_ns &&
-		 take_token(now_ns, guess_of(now_ns - w->off_ns)))
+	else if (w->state == KPROF_WAIT_BLOCKED && now_ns - w->off_ns >= wait_long_ns)
 		w->waker_stack_ns =
-			record_stack(ctx, waker, number_of(task), 0, KPROF_WIRE_STACK_WAKER);
+			record_stack(ctx, waker, number_of(task), 0, KPROF_WIRE_STACK_WAKER, now_ns,
+				     guess_of(now_ns - w->off_ns));
 	/* else it may be the thread that an interrupt hit, which had nothing to do with it */
 	if (!told && !w->waker_stack_ns)
 		w->waker = 0;

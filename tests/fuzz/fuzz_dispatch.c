@@ -152,6 +152,11 @@ void attacher__wait_stack_source(struct attacher *a, uint32_t source)
 	abort();
 }
 
+void attacher__wait_stacks(struct attacher *a, double share)
+{
+	abort();
+}
+
 void attacher__wait_window(struct attacher *a, uint64_t from_ns, uint64_t until_ns)
 {
 	abort();

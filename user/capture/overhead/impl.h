@@ -196,6 +196,7 @@ struct overhead {
 	uint64_t endless_ns;
 	size_t ended;
 	uint64_t opened_ns;
+	long nr_cpus;
 	bool begun;          /* of a steady one: its begin is over */
 	bool border_is_near; /* a capture's end, or the next one's begin */
 	bool nothing_left;   /* it was over the bound with nothing to give up: no early looks */

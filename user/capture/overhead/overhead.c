@@ -31,6 +31,9 @@
  */
 #define READING_SHARE 0.2
 #define NAMES_SHARE 0.2
+/* What stacks of waits may; where one CPU's worth of work is done, it is done on so many CPUs. */
+#define WAIT_STACKS_SHARE 0.25
+#define SPREAD 4
 /* Beyond this part of the bound all these get less, down to a quarter of it at 1.125 times. */
 #define ROOMY 0.75
 #define STEEPNESS 2
@@ -47,6 +50,7 @@ int overhead__new(const struct overhead_opts *opts, struct overhead **out)
 		return error_set(-ENOMEM, NULL, "no memory to measure what this costs");
 	o->opts = *opts;
 	o->measured.stat_fd = -1;
+	o->nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	/* removing a few single uprobes, to place the others again, would take seconds */
 	if (opts->most > 0 && opts->with_probes && !opts->single)
 		err = heat__new(&o->heat);
@@ -144,6 +148,13 @@ static double left_for_tables(const struct overhead *o, const struct ledger_read
 	return (o->opts.most * used - others) * PACE_SHARE;
 }
 
+double overhead__wait_stacks(double most, double used, long nr_cpus)
+{
+	double in_use = fmax(used, 1);
+
+	return most * in_use * WAIT_STACKS_SHARE / fmin(fmax((double)nr_cpus, 1), SPREAD * in_use);
+}
+
 /*
  * Building unwind tables may take what the bound leaves, but for a part that others, and the time
  * until the next look, may need; but some of the bound for one CPU in any case: without tables,
@@ -168,6 +179,9 @@ static void set_pace(struct overhead *o, const struct ledger_reading *last)
 	if (o->border_is_near)
 		part /= 2;
 	ration__set(o->opts.reading, (uint64_t)(reading * (double)NSEC_PER_SEC), part);
+	if (o->opts.steady && o->opts.give_up_waits)
+		attacher__wait_stacks(o->opts.attacher,
+				      overhead__wait_stacks(o->opts.most * part, used, o->nr_cpus));
 }
 
 int overhead_look(struct overhead *o)

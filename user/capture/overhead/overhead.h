@@ -61,6 +61,12 @@ struct overhead_opts {
 
 struct overhead;
 
+/*
+ * What stacks of waits may take of each CPU in the kernel, where a recording goes on for long with
+ * this bound, and so many of the CPUs are used: their part of the bound, over the CPUs that are
+ * likely to run something.
+ */
+double overhead__wait_stacks(double most, double used, long nr_cpus);
 int overhead__new(const struct overhead_opts *opts, struct overhead **out);
 void overhead__free(struct overhead *o);
 /*

@@ -36,8 +36,8 @@ struct attacher_opts {
 	bool waits;           /* also watch the scheduler; with .stacks */
 	uint64_t min_wait_ns; /* shorter waits have no record */
 	bool patient;         /* processes that are met need not be told of at once */
-	/* stacks of waits that a CPU takes in a second; 0: as many as are useful */
-	uint32_t wait_stacks;
+	/* stacks of waits take so much of each CPU at first; 0: as much as is useful */
+	double wait_stacks;
 	const pid_t *tids; /* only these threads are recorded; at most KPROF_WIRE_MAX_TIDS */
 	size_t nr_tids;    /* 0: all */
 	bool inputs;       /* also read operators' inputs (ATTACH_BEGIN_INPUTS, _BOXED) */
@@ -189,6 +189,8 @@ int attacher__counts(const struct attacher *a, uint32_t source, struct kprof_wir
 /* Sets the sources that waits, and the stacks of waits, count for. */
 void attacher__wait_source(struct attacher *a, uint32_t source);
 void attacher__wait_stack_source(struct attacher *a, uint32_t source);
+/* Those stacks take so much of each CPU's time from now on, above 0. */
+void attacher__wait_stacks(struct attacher *a, double share);
 /* The time in which the BPF programs count what threads do. */
 void attacher__wait_window(struct attacher *a, uint64_t from_ns, uint64_t until_ns);
 /* Switches and wakings cost nothing any more. */

@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,15 +15,9 @@
 #include "kprof/wait.h"
 #include "util/util.h"
 
-/* Up to 4,000 stacks a second on each CPU, each of which takes some microseconds. */
-#define MOST_STACKS 4000
-/*
- * How many of them at once after a pause, and what part of a second's: with a bound, the first
- * second of a new load is to cost little more than others.
- */
-#define MOST_AT_ONCE 256
-#define LEAST_AT_ONCE 16 /* twice what a short wait costs (bpf/waits.h) */
-#define AT_ONCE_PART 4
+/* Stacks of waits take so much of each CPU at most, which is 4,000 a second (bpf/wait_stacks.h). */
+#define MOST_STACKS_SHARE 0.08
+#define LEAST_STACKS_SHARE 0.00001
 
 /* Where all waits are recorded, however short, the longer ones are still those that matter. */
 #define LONG_NS (NSEC_PER_MSEC / 10)
@@ -45,16 +40,13 @@ static bool tells_interrupts(void)
 	return found;
 }
 
-static uint32_t at_once(uint32_t stacks_a_second)
+static uint32_t price_of(double share)
 {
-	uint32_t nr = stacks_a_second / AT_ONCE_PART;
-
-	return nr < LEAST_AT_ONCE ? LEAST_AT_ONCE : nr > MOST_AT_ONCE ? MOST_AT_ONCE : nr;
+	return (uint32_t)(1 / fmin(fmax(share, LEAST_STACKS_SHARE), MOST_STACKS_SHARE));
 }
 
 int attach_waits_prepare(struct kprof_bpf *skel, const struct attacher_opts *opts)
 {
-	uint32_t stacks = opts->wait_stacks ? opts->wait_stacks : MOST_STACKS;
 	bool interrupts = opts->waits && tells_interrupts();
 	struct {
 		struct bpf_program *program;
@@ -78,8 +70,7 @@ int attach_waits_prepare(struct kprof_bpf *skel, const struct attacher_opts *opt
 		err = bpf_map__set_autocreate(maps[i], opts->waits);
 	skel->rodata->wait_min_ns = opts->min_wait_ns;
 	skel->rodata->wait_long_ns = opts->min_wait_ns ? opts->min_wait_ns : LONG_NS;
-	skel->rodata->wait_cost_ns = (uint32_t)NSEC_PER_SEC / stacks;
-	skel->rodata->wait_tokens = at_once(stacks);
+	skel->bss->wait_price = price_of(opts->wait_stacks > 0 ? opts->wait_stacks : 1);
 	return err;
 }
 
@@ -169,6 +160,11 @@ void attacher__wait_window(struct attacher *a, uint64_t from_ns, uint64_t until_
 {
 	__atomic_store_n(&a->skel->bss->waits_from_ns, from_ns, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&a->skel->bss->waits_until_ns, until_ns, __ATOMIC_SEQ_CST);
+}
+
+void attacher__wait_stacks(struct attacher *a, double share)
+{
+	__atomic_store_n(&a->skel->bss->wait_price, price_of(share), __ATOMIC_RELAXED);
 }
 
 /* While anything of it changes, the three sums are not all of its time (bpf/waits.h). */

@@ -5,27 +5,10 @@
 #include "capture/session/session.h"
 #include "util/util.h"
 
-/* What a stack of a wait costs about, in the kernel and when it is read. */
-#define WAIT_STACK_NS 20000
-/* Of the bound on what all costs, so much is for them, on each CPU. */
-#define WAIT_STACKS_SHARE 0.25
-#define MOST_WAIT_STACKS 4000
-#define LEAST_WAIT_STACKS 10
-
 /* It goes on for long, with a bound on what it costs. */
 static bool is_bound(const struct kprof_session *s)
 {
 	return s->opts.rotates && s->opts.max_overhead > 0;
-}
-
-/* Of waits that turn out too short for a record, most stacks are for nothing. */
-static uint32_t wait_stacks(const struct kprof_session *s)
-{
-	double nr = s->opts.max_overhead * WAIT_STACKS_SHARE * NSEC_PER_SEC / WAIT_STACK_NS;
-
-	if (!is_bound(s) || nr >= MOST_WAIT_STACKS)
-		return 0;
-	return nr > LEAST_WAIT_STACKS ? (uint32_t)nr : LEAST_WAIT_STACKS;
 }
 
 static int load(struct kprof_session *s)
@@ -51,7 +34,9 @@ static int load(struct kprof_session *s)
 		.stack_rate = s->opts.stack_rate,
 		.waits = s->opts.waits,
 		.min_wait_ns = s->opts.min_wait_ns,
-		.wait_stacks = wait_stacks(s),
+		.wait_stacks = is_bound(s) ? overhead__wait_stacks(s->opts.max_overhead, 1,
+								   sysconf(_SC_NPROCESSORS_ONLN))
+					   : 0,
 		.patient = s->machine && is_bound(s),
 		.counters = counters__sources(s->counters),
 		.nr_counters = counters__nr(s->counters),

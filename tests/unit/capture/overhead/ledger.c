@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Sums over the last second, of made numbers. */
 #include "capture/overhead/ledger.h"
+#include "capture/overhead/overhead.h"
 
 #include <math.h>
 
@@ -177,7 +178,26 @@ static void all_parts_count(void)
 	CHECK_EQ(ledger_cost(&r), (1 << LEDGER_PARTS) - 1);
 }
 
+/* ---- what stacks of waits may take of each CPU ---- */
+
+static bool is_about(double a, double b)
+{
+	return fabs(a - b) < 1e-9;
+}
+
+static void shared_by_cpus(void)
+{
+	CHECK(is_about(overhead__wait_stacks(0.01, 0, 1), 0.0025));
+	CHECK(is_about(overhead__wait_stacks(0.01, 0.2, 2), 0.00125));
+	CHECK(is_about(overhead__wait_stacks(0.01, 2, 2), 0.0025));
+	/* what runs on 64 CPUs is on few at a time, unless all are used */
+	CHECK(is_about(overhead__wait_stacks(0.01, 0.5, 64), 0.000625));
+	CHECK(is_about(overhead__wait_stacks(0.01, 8, 64), 0.000625));
+	CHECK(is_about(overhead__wait_stacks(0.01, 64, 64), 0.0025));
+	CHECK(is_about(overhead__wait_stacks(0.01, 1, -1), 0.0025)); /* nobody knows how many */
+}
+
 UNIT_MAIN(TEST(one_reading_tells_nothing), TEST(of_what_is_used), TEST(of_one_cpu_at_least),
 	  TEST(only_the_last_second), TEST(a_short_burst), TEST(late_readings),
 	  TEST(from_a_restart_on), TEST(as_if_it_went_on), TEST(the_dearer_of_both),
-	  TEST(readings_go_round), TEST(all_parts_count))
+	  TEST(readings_go_round), TEST(all_parts_count), TEST(shared_by_cpus))

@@ -16,6 +16,11 @@
 #define FIRST_WAIT_NS (20 * NSEC_PER_MSEC)
 #define NEXT_WAIT_NS (2 * NSEC_PER_SEC)
 #define MOST_WAIT_NS (16 * NEXT_WAIT_NS) /* while none changes */
+/*
+ * Where all processes are recorded within a bound, so old is one whose names are read: most
+ * programs that begin one after the other are over by then.
+ */
+#define YOUNG_NS NSEC_PER_SEC
 #define SHARE 20 /* reading names takes at most one part in so many of the time */
 
 struct thread_names {
@@ -258,6 +263,8 @@ static bool is_due(const struct thread_names *n, const struct target *t, uint64_
 {
 	const struct target_names *tn = t->slot[n->slot];
 
+	if (n->opts.reading->ns_a_second && now_ns < t->start_ns + YOUNG_NS)
+		return false;
 	return !t->shares_memory && !t->ended && now_ns >= tn->next_ns &&
 	       (tn->wanted || now_ns >= tn->next_ns + tn->rest_ns);
 }

@@ -17,7 +17,7 @@
  * once it rests, it rests until it may work for so long at a time. Of what was not used, no more
  * may be at once, either. In ns of CPU time.
  */
-#define STRETCH_NS ((int64_t)NSEC_PER_MSEC)
+#define STRETCH_NS ((int64_t)NSEC_PER_MSEC / 2)
 /* What was given more at first is there for so long. */
 #define AT_ONCE_NS (2 * NSEC_PER_SEC)
 /* The rate may be another meanwhile. */

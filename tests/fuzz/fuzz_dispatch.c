@@ -333,6 +333,7 @@ static void stop(struct kprof_session *s)
 	REQUIRE(!spans__finish(s->spans));
 	REQUIRE(!memory__account(s->memory));
 	REQUIRE(!recorder__finish(s->recorder, UINT64_MAX / 4));
+	free(s->early_waits.data);
 	copied_walker__free(s->walker);
 	overhead__free(s->overhead);
 	agents__free(s->agents);

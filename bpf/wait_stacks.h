@@ -58,8 +58,9 @@ static __always_inline enum wait_guess guess_of(__u64 ns)
 }
 
 /*
- * Whether this CPU may take a stack now. For a wait that will be very long it may spend the last
- * of what it has; for a long one it leaves a quarter of what can be saved up, for a short one half.
+ * What this CPU pays a stack with; NULL: it may take none now. For a wait that will be very long it
+ * may spend the last of what it has; for a long one it leaves a quarter of what can be saved up,
+ * for a short one half.
  */
 static __always_inline struct wait_credit *credit_for(__u64 now_ns, enum wait_guess guess)
 {

@@ -273,6 +273,7 @@ static int tend(struct thread_names *n, struct target *t, uint64_t now_ns)
 {
 	struct target_names *tn = t->slot[n->slot];
 	const struct kprof_python *python;
+	/* not one of the quick readings after a thread was met: what it finds is what there is */
 	bool rested = !tn->wanted || (tn->rest_ns && tn->wait_ns >= tn->rest_ns), some, all;
 	uint64_t begin_ns, most_ns, before = n->nr_recorded;
 	int err;

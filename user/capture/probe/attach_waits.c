@@ -70,7 +70,8 @@ int attach_waits_prepare(struct kprof_bpf *skel, const struct attacher_opts *opt
 		err = bpf_map__set_autocreate(maps[i], opts->waits);
 	skel->rodata->wait_min_ns = opts->min_wait_ns;
 	skel->rodata->wait_long_ns = opts->min_wait_ns ? opts->min_wait_ns : LONG_NS;
-	skel->bss->wait_price = price_of(opts->wait_stacks > 0 ? opts->wait_stacks : 1);
+	skel->bss->wait_price =
+		price_of(opts->wait_stacks > 0 ? opts->wait_stacks : MOST_STACKS_SHARE);
 	return err;
 }
 

@@ -226,14 +226,16 @@ void discover_runtimes(const struct proc_maps *maps, char *out, size_t bytes);
  */
 #define PROCESS_ROOTS_MAX 64 /* a limit, because each keeps a mount busy */
 
+struct process_root {
+	uint64_t mounts, dev, inode; /* number of the mount namespace; the directory */
+	int fd;                      /* descriptor of the root directory (O_PATH) */
+	char path[32];
+};
+
 struct process_roots {
 	size_t nr;
-	struct process_root {
-		uint64_t mounts, dev, inode; /* number of the mount namespace; the directory */
-		int fd;                      /* descriptor of the root directory (O_PATH) */
-		char path[32];
-	} all[PROCESS_ROOTS_MAX],
-		own; /* own: kprof's, which stays the same; .mounts 0: not known */
+	struct process_root all[PROCESS_ROOTS_MAX];
+	struct process_root own; /* kprof's, which stays the same; .mounts 0: not known, no .fd */
 };
 
 /*

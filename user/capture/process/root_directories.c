@@ -48,6 +48,7 @@ static bool is_ours(struct process_roots *all, const struct process_root *r)
 		if (!root_open("self", &own))
 			return false;
 		close(own.fd);
+		own.fd = -1;
 		all->own = own;
 	}
 	return is_same(r, &all->own);

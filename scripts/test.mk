@@ -4,6 +4,8 @@
 export BUILD
 ASAN := $(BUILD)/asan
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+ASAN_CFLAGS := -O1 -g1 -fno-omit-frame-pointer $(ASAN_FLAGS) -fsanitize=fuzzer-no-link \
+	-D__SANITIZE_ADDRESS__ -Wno-missing-field-initializers -Wno-gnu-variable-sized-type-not-at-end
 # Those that ask for Pythons with torch. Not the ones whose programs want a certain release, or that only need any.
 TORCH_TESTS ?= $(sort $(shell grep -lE '^[^\#]*\$$\((pythons|newest_python)\)' tests/*.bats))
 SOAK_TESTS ?= $(wildcard tests/kill*.bats tests/soak*.bats tests/soak/*.bats) tests/processes.bats tests/shares.bats
@@ -18,20 +20,21 @@ environments:
 	$(Q)scripts/setup check
 
 # The programs that tests need besides kprof; tests/*/*.mk add their own.
-test-programs: unit-programs unit-asan-programs
+test-programs: unit-programs sanitized-programs
 
 unit-programs: $(UNIT_BIN)
 
-# What the sources are generated from is the same; so is what is generated, the kernel's programs among it. Of debug information,
-# lines are enough for a report.
-unit-asan-programs: | $(SKEL) $(TEXT_GEN) $(PROTO_GEN:.c=.h)
+# The unit tests and the fuzzers, with one library under the sanitizers for both. What the sources are generated from is the
+# same; so is what is generated, the kernel's programs among it. Of debug information, lines are enough for a report.
+sanitized-programs: | $(SKEL) $(TEXT_GEN) $(PROTO_GEN:.c=.h)
 	$(Q)mkdir -p $(ASAN) && { [ -L $(ASAN)/gen ] || rm -rf $(ASAN)/gen; } && ln -sfnr $(BUILD)/gen $(ASAN)/gen
-	$(Q)$(MAKE) --no-print-directory BUILD=$(ASAN) SKEL= CFLAGS='-O1 -g1 -fno-omit-frame-pointer $(ASAN_FLAGS)' LDFLAGS='$(ASAN_FLAGS)' unit-programs
+	$(Q)$(MAKE) --no-print-directory BUILD=$(ASAN) SKEL= CC='$(CLANG)' CFLAGS='$(ASAN_CFLAGS)' LDFLAGS='$(ASAN_FLAGS)' \
+		unit-programs fuzz-programs
 
 unit: $(UNIT_BIN) ## build and run the unit tests
 	$(Q)tests/run $^
 
-unit-asan: unit-asan-programs ## the same under the address and undefined-behaviour sanitizers
+unit-asan: sanitized-programs ## the same under the address and undefined-behaviour sanitizers
 	$(Q)tests/run $(UNIT_SRC:tests/%.c=$(ASAN)/%)
 
 test: all test-programs ## the suites in tests/*.bats, or T='tests/a.bats …' of them
@@ -49,7 +52,7 @@ format-page: $(BUILD)/unit/store/page ## the tables of records in docs/capture-f
 bench: all ## ratios against torch.profiler, medians (docs/benchmarks.md)
 	$(Q)tests/bench/run
 
-fuzz-short: $(FUZZ_BIN) ## all fuzzers, 150 s of CPU time together
+fuzz-short: sanitized-programs ## all fuzzers, 150 s of CPU time together
 	$(Q)tests/run scripts/fuzz
 
 # Compares how kprof and libdw read the unwind tables of every library on this machine.
@@ -74,4 +77,4 @@ kernels: ## a small suite on Debian's kernels 6.1 and 6.12, emulated
 check-kernel: all workloads ## what `make kernels` runs inside
 	$(Q)tests/run tests/kernel.bats
 
-.PHONY: check environments test-programs unit-programs unit-asan-programs unit unit-asan test lint format format-page fuzz-short bench soak soak-unwind releases backends kernels check-kernel
+.PHONY: check environments test-programs unit-programs sanitized-programs unit unit-asan test lint format format-page fuzz-short bench soak soak-unwind releases backends kernels check-kernel

@@ -60,8 +60,7 @@ static void make(const struct truth *t, size_t pairs, uint64_t from_ns, uint64_t
 
 		/* B's begin, then A's end; A's begin, then B's end. */
 		bounds[nr++] = (struct clock_bound){
-			b_ns, (int64_t)(uint64_t)(ceill(a_at(t, b_ns) + delay) - (long double)b_ns),
-			true};
+			b_ns, (int64_t)(ceill(a_at(t, b_ns) + delay) - (long double)b_ns), true};
 		bounds[nr++] = (struct clock_bound){
 			b_ns, (int64_t)(floorl(a_at(t, b_ns) - delay) - (long double)b_ns), false};
 	}

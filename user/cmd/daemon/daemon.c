@@ -194,7 +194,9 @@ static void reload(struct daemon *d)
 	serve_kineto(d, now_ns(CLOCK_MONOTONIC));
 	serve__change(d->serve);
 	/* all: none may keep what the options before had */
-	if ((always_sample(d) != 0) | (always_watch(d) != 0) | (always_device(d) != 0))
+	bool sampled = always_sample(d) == 0, watched = always_watch(d) == 0,
+	     windows = always_device(d) == 0;
+	if (!sampled || !watched || !windows)
 		log_line("error", "reload", NULL, "what is recorded always could not be begun");
 	/* the first ones stay for the paths */
 	if (before != &d->first_opts) {

@@ -239,12 +239,12 @@ static void observed(void)
 					 IS(INTS, 0)};
 	static const char *const want[INPUTS_KEYS] = {
 		"[[2, 3], [], [[2]], [], [], [], [], [], [], [], [], []]",
-		"[\"float\", \"\", \"TensorList\", \"Scalar\", \"Scalar\", \"Scalar\", "
-		"\"ScalarList\", \"ScalarList\", \"ScalarList\", \"Scalar\", \"unknown\", "
-		"\"ScalarList\"]",
+		("[\"float\", \"\", \"TensorList\", \"Scalar\", \"Scalar\", \"Scalar\", "
+		 "\"ScalarList\", \"ScalarList\", \"ScalarList\", \"Scalar\", \"unknown\", "
+		 "\"ScalarList\"]"),
 		"[[3, 1], [], [[1]], [], [], [], [], [], [], [], [], []]",
-		"[\"\", \"\", \"\", \"0.5\", \"-5\", \"True\", \"[1, 2]\", \"[1.]\", "
-		"\"[False, True]\", \"\", \"\", \"[]\"]"};
+		("[\"\", \"\", \"\", \"0.5\", \"-5\", \"True\", \"[1, 2]\", \"[1.]\", "
+		 "\"[False, True]\", \"\", \"\", \"[]\"]")};
 	struct inputs_text text;
 
 	CHECK_EQ(inputs_text_observed(words, ARRAY_SIZE(words), class_of, NULL, &text), 0);

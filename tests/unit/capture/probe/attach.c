@@ -35,9 +35,10 @@ __asm__(".text\n"
  * own.
  */
 static volatile pid_t ours;
-static volatile unsigned int nr_foreign, nr_own;
+static volatile unsigned int nr_foreign;
 
 #if !defined(__SANITIZE_ADDRESS__)
+static volatile unsigned int nr_own;
 void *__libc_calloc(size_t nr, size_t bytes);
 
 void *calloc(size_t nr, size_t bytes)

@@ -55,7 +55,11 @@ static int compare(const void *a, const void *b)
 }
 
 /* Compilers that do not optimize store a result first, and work in the result register. */
+#ifdef __clang__
+#define AS_WRITTEN __attribute__((noinline, optnone))
+#else
 #define AS_WRITTEN __attribute__((noinline, optimize("O0")))
+#endif
 AS_WRITTEN static int gives(int x)
 {
 	return x * 3;

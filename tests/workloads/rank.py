@@ -30,7 +30,7 @@ def main():
         stop[0] = rank == 0 and os.path.exists(sys.argv[1])
         dist.all_reduce(stop)
         if rank == 0:
-            time.sleep(0.02)
+            time.sleep(0.08)
     dist.destroy_process_group()
 
 

@@ -376,11 +376,17 @@ void link_log(int fd)
 
 void link_fail(int fd)
 {
-	const char *cause = kprof_error_cause(), *hint = kprof_error_hint();
+	const char *cause = kprof_error_cause();
+
+	link_fail_for(fd, *cause ? cause : "it failed without saying why", kprof_error_hint());
+}
+
+void link_fail_for(int fd, const char *cause, const char *hint)
+{
 	cJSON *m = cJSON_CreateObject();
 
 	cJSON_AddStringToObject(m, "state", "failed");
-	cJSON_AddStringToObject(m, "error", *cause ? cause : "it failed without saying why");
+	cJSON_AddStringToObject(m, "error", cause);
 	if (hint)
 		cJSON_AddStringToObject(m, "hint", hint);
 	link_send(fd, m);

@@ -218,6 +218,8 @@ struct cJSON *link_take_file(int fd, int timeout_ms, bool *closed, int *file);
 void link_log(int fd);
 /* {"state": "failed"} with what the library says of its last error. */
 void link_fail(int fd);
+/* The same with a cause of which the library does not know; hint may be NULL. */
+void link_fail_for(int fd, const char *cause, const char *hint);
 
 /* ---- owner.c ---- */
 

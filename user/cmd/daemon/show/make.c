@@ -52,9 +52,10 @@ static int copy_of(const char *capture, const char *folder)
 	err = to < 0 ? -errno : 0;
 	if (!err && (fstat(from, &st) || !S_ISREG(st.st_mode)))
 		err = -EINVAL;
-	if (!err &&
-	    (st.st_size > MOST_BYTES || folder_free(folder) < (uint64_t)st.st_size + LEAST_FREE))
+	if (!err && st.st_size > MOST_BYTES)
 		err = -EFBIG;
+	if (!err && folder_free(folder) < (uint64_t)st.st_size + LEAST_FREE)
+		err = -ENOSPC;
 	if (!err)
 		err = copy_all(from, to, st.st_size);
 	if (!err && fchown(to, NOBODY, NOBODY))
@@ -70,25 +71,29 @@ static int copy_of(const char *capture, const char *folder)
 	return err ? err : out;
 }
 
-int reader_begin(const char *capture, const char *folder, const char *output, char *path,
+int reader_begin(int fd, const char *capture, const char *folder, const char *output, char *path,
 		 size_t bytes)
 {
 	const struct rlimit cpu = {MOST_CPU_S, MOST_CPU_S};
 	const struct rlimit size = {MOST_OUTPUT_BYTES, MOST_OUTPUT_BYTES};
 	pid_t daemon = getppid();
-	int fd, err;
+	int copy, err;
 
 	setpriority(PRIO_PROCESS, 0, NICE);
 	/* it is not to outlive the daemon, nor to go on for ever */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	fd = copy_of(capture, folder);
-	if (fd < 0)
-		return fd;
+	copy = copy_of(capture, folder);
+	if (copy < 0) {
+		link_fail_for(fd, strerror(-copy), NULL);
+		return copy;
+	}
 	setrlimit(RLIMIT_CPU, &cpu);
 	setrlimit(RLIMIT_FSIZE, &size);
-	snprintf(path, bytes, "/proc/self/fd/%d", fd);
+	snprintf(path, bytes, "/proc/self/fd/%d", copy);
 	err = kprof_give_up_root(path, output, (uint32_t)-1, (uint32_t)-1, true);
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* whoever becomes another user is asked anew */
+	if (err)
+		link_fail(fd);
 	return err || getppid() == daemon ? err : -ESRCH;
 }
 
@@ -101,9 +106,9 @@ int make_run(int fd, void *arg)
 	int err;
 
 	link_log(fd);
-	err = reader_begin(job->capture, job->folder, job->output, path, sizeof(path));
-	if (!err)
-		err = kprof_capture_open(path, &c);
+	if (reader_begin(fd, job->capture, job->folder, job->output, path, sizeof(path)))
+		return EXIT_FAILED;
+	err = kprof_capture_open(path, &c);
 	if (!err)
 		err = kprof_capture_export(c, &opts);
 	if (err)

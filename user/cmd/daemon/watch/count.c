@@ -266,9 +266,9 @@ int count_run(int fd, void *arg)
 
 	link_log(fd);
 	kprof_read_at_pace(job->ns_a_second);
-	err = reader_begin(job->path, job->folder, NULL, path, sizeof(path));
-	if (!err)
-		err = kprof_capture_open(path, &c.capture);
+	if (reader_begin(fd, job->path, job->folder, NULL, path, sizeof(path)))
+		return EXIT_FAILED;
+	err = kprof_capture_open(path, &c.capture);
 	if (!err) {
 		c.info = kprof_capture_info(c.capture);
 		sum_threads(&c);

@@ -278,7 +278,8 @@ static void on_message(void *ctx, const cJSON *m)
 	if (l->ended[l->job.kind])
 		forget(l, l->job.kind);
 	if (error)
-		log_line("warning", "look", NULL, "a chunk could not be looked at: %s", error);
+		log_line("warning", "look", NULL, "%s could not be looked at: %s", l->job.path,
+			 error);
 }
 
 static void on_end(void *ctx, int status)

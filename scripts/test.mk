@@ -11,11 +11,15 @@ TORCH_TESTS ?= $(sort $(shell grep -lE '^[^\#]*\$$\((pythons|newest_python)\)' t
 SOAK_TESTS ?= $(wildcard tests/kill*.bats tests/soak*.bats tests/soak/*.bats) tests/processes.bats tests/shares.bats
 
 check: ## everything that must hold, on a fresh machine too (about half an hour on two CPUs)
-	$(Q)scripts/setup tools
-	$(Q)$(MAKE) $(if $(JOBS),-j$(shell expr $$(nproc) + 1)) --no-print-directory environments all test-programs
+	$(Q)scripts/setup build
+	$(Q)$(MAKE) $(CHECK_JOBS) --no-print-directory tools all
+	$(Q)$(MAKE) $(CHECK_JOBS) --no-print-directory environments test-programs
 	$(Q)KPROF_SETUP=check tests/run
 
 # Beside the compiler, since most of it is waiting for the network.
+CHECK_JOBS = $(if $(JOBS),-j$(shell expr $$(nproc) + 1))
+tools:
+	$(Q)scripts/setup tools
 environments:
 	$(Q)scripts/setup check
 
@@ -52,7 +56,7 @@ format-page: $(BUILD)/unit/store/page ## the tables of records in docs/capture-f
 bench: all ## ratios against torch.profiler, medians (docs/benchmarks.md)
 	$(Q)tests/bench/run
 
-fuzz-short: sanitized-programs ## all fuzzers, 150 s of CPU time together
+fuzz-short: sanitized-programs ## all fuzzers, 111 s of CPU time together
 	$(Q)tests/run scripts/fuzz
 
 # Compares how kprof and libdw read the unwind tables of every library on this machine.
@@ -77,4 +81,4 @@ kernels: ## a small suite on Debian's kernels 6.1 and 6.12, emulated
 check-kernel: all workloads ## what `make kernels` runs inside
 	$(Q)tests/run tests/kernel.bats
 
-.PHONY: check environments test-programs unit-programs sanitized-programs unit unit-asan test lint format format-page fuzz-short bench soak soak-unwind releases backends kernels check-kernel
+.PHONY: check tools environments test-programs unit-programs sanitized-programs unit unit-asan test lint format format-page fuzz-short bench soak soak-unwind releases backends kernels check-kernel

@@ -12,7 +12,7 @@ SOAK_TESTS ?= $(wildcard tests/kill*.bats tests/soak*.bats tests/soak/*.bats) te
 
 check: ## everything that must hold, on a fresh machine too (about half an hour on two CPUs)
 	$(Q)scripts/setup build
-	$(Q)$(MAKE) $(CHECK_JOBS) --no-print-directory tools all
+	$(Q)$(MAKE) $(CHECK_JOBS) --no-print-directory tools all sanitized-library
 	$(Q)$(MAKE) $(CHECK_JOBS) --no-print-directory environments test-programs
 	$(Q)KPROF_SETUP=check tests/run
 
@@ -29,16 +29,24 @@ test-programs: unit-programs sanitized-programs
 unit-programs: $(UNIT_BIN)
 
 # The unit tests and the fuzzers, with one library under the sanitizers for both. What the sources are generated from is the
-# same; so is what is generated, the kernel's programs among it. Of debug information, lines are enough for a report.
-sanitized-programs: | $(SKEL) $(TEXT_GEN) $(PROTO_GEN:.c=.h)
-	$(Q)mkdir -p $(ASAN) && { [ -L $(ASAN)/gen ] || rm -rf $(ASAN)/gen; } && ln -sfnr $(BUILD)/gen $(ASAN)/gen
+# same; so is what is generated, the kernel's programs among it. Of debug information, lines are enough for a report. One make
+# makes one of these targets.
+SANITIZED := sanitized-library sanitized-units sanitized-fuzzers sanitized-programs
+sanitized-library: sanitized_targets = $(ASAN)/libkprof.a $(ASAN)/cmd.a
+sanitized-units: sanitized_targets = unit-programs
+sanitized-fuzzers: sanitized_targets = fuzz-programs
+sanitized-programs: sanitized_targets = unit-programs fuzz-programs
+$(SANITIZED): | $(SKEL) $(TEXT_GEN) $(PROTO_GEN:.c=.h)
+	$(Q)grep -qsxF '$(CLANG) $(ASAN_CFLAGS)' $(ASAN)/.made-by || { rm -rf $(ASAN) && mkdir -p $(ASAN) && \
+		echo '$(CLANG) $(ASAN_CFLAGS)' >$(ASAN)/.made-by; }
+	$(Q){ [ -L $(ASAN)/gen ] || rm -rf $(ASAN)/gen; } && ln -sfnr $(BUILD)/gen $(ASAN)/gen
 	$(Q)$(MAKE) --no-print-directory BUILD=$(ASAN) SKEL= CC='$(CLANG)' CFLAGS='$(ASAN_CFLAGS)' LDFLAGS='$(ASAN_FLAGS)' \
-		unit-programs fuzz-programs
+		$(sanitized_targets)
 
 unit: $(UNIT_BIN) ## build and run the unit tests
 	$(Q)tests/run $^
 
-unit-asan: sanitized-programs ## the same under the address and undefined-behaviour sanitizers
+unit-asan: sanitized-units ## the same under the address and undefined-behaviour sanitizers
 	$(Q)tests/run $(UNIT_SRC:tests/%.c=$(ASAN)/%)
 
 test: all test-programs ## the suites in tests/*.bats, or T='tests/a.bats …' of them
@@ -56,7 +64,7 @@ format-page: $(BUILD)/unit/store/page ## the tables of records in docs/capture-f
 bench: all ## ratios against torch.profiler, medians (docs/benchmarks.md)
 	$(Q)tests/bench/run
 
-fuzz-short: sanitized-programs ## all fuzzers, 111 s of CPU time together
+fuzz-short: sanitized-fuzzers ## all fuzzers, 111 s of CPU time together
 	$(Q)tests/run scripts/fuzz
 
 # Compares how kprof and libdw read the unwind tables of every library on this machine.
@@ -81,4 +89,4 @@ kernels: ## a small suite on Debian's kernels 6.1 and 6.12, emulated
 check-kernel: all workloads ## what `make kernels` runs inside
 	$(Q)tests/run tests/kernel.bats
 
-.PHONY: check tools environments test-programs unit-programs sanitized-programs unit unit-asan test lint format format-page fuzz-short bench soak soak-unwind releases backends kernels check-kernel
+.PHONY: check tools environments test-programs unit-programs $(SANITIZED) unit unit-asan test lint format format-page fuzz-short bench soak soak-unwind releases backends kernels check-kernel

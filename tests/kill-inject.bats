@@ -3,7 +3,7 @@
 # bats file_tags=parallel,long
 # kill -9 of what puts the agent into a process, at every single step and at random moments: the target ends with the
 # right result, and the next injection removes what is left.
-#   KPROF_KILLS   how many at random moments (60; 1,000 with KPROF_SOAK, which `make soak` sets)
+#   KPROF_KILLS   how many at random moments (40; 1,000 with KPROF_SOAK, which `make soak` sets)
 #   KPROF_SEED    the random moments of an earlier run
 
 # shellcheck source=tests/lib/harness.bash
@@ -114,7 +114,7 @@ slow_start() { # NAME MILLISECONDS
 @test "killed at random moments while the thread that it holds takes long to make another" {
 	local i held=0 ms=400
 	slow_start t "$ms"
-	for ((i = 0; i < kills / 6; i++)); do
+	for ((i = 0; i < kills / 4; i++)); do
 		spawn k "$inject/inject_driver" "${pid[t]}" "$agent"
 		sleep "0.$(printf %03d $((RANDOM * 3 * ms / 2 / 32768)))"
 		is_back t || held=$((held + 1))

@@ -21,7 +21,7 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(BUILD)/obj/tests/fuzz/nosync
 
 fuzz-programs: $(FUZZ_BIN) # under the sanitizers only
 
-fuzz: sanitized-programs ## run every fuzzer for FUZZ_SECONDS (an hour each)
+fuzz: sanitized-fuzzers ## run every fuzzer for FUZZ_SECONDS (an hour each)
 	$(Q)scripts/fuzz $(FUZZ_SECONDS)
 
 # The committed corpora, made anew: tests/fuzz/gen_NAME.c writes tests/fuzz/corpus/NAME.

@@ -78,7 +78,7 @@ def traces_of(directory):
                 if captures > EACH and captures % 11:
                     continue
                 formats = [suffix for suffix, made in FORMATS.items() if not any(path[:-6] + end in paths for end in made)]
-                for suffix in formats if captures <= BOTH else formats[captures % 2:][:1]:
+                for suffix in formats if captures <= BOTH or not formats else [formats[captures % len(formats)]]:
                     yield from export_of(path, suffix)
 
 

@@ -23,7 +23,7 @@
 /*
  * For a process of root's: copies the capture to a file of nobody's that has no name, and becomes
  * nobody. path: where it is opened from then on. output: what will be written, or NULL. If it
- * fails, the daemon has been told why, by fd.
+ * fails, the daemon, if it is there, has been told why, by fd.
  */
 int reader_begin(int fd, const char *capture, const char *folder, const char *output, char *path,
 		 size_t bytes);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Fuzzers: tests/fuzz/fuzz_NAME.c becomes build/asan/fuzz/NAME (scripts/fuzz runs what lies there), with the library and the
-# commands that are built under the sanitizers for the unit tests (scripts/test.mk), which count what they execute, too.
+# Fuzzers: tests/fuzz/fuzz_NAME.c becomes build/asan/fuzz/NAME (scripts/fuzz runs what lies there). They are linked with the
+# library and the commands that are built under the sanitizers, for the unit tests too (sanitized-programs in scripts/test.mk).
 # What would ask the kernel, a fuzzer answers itself (fuzz_dispatch.c).
 
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))

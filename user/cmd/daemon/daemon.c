@@ -166,6 +166,7 @@ static void reload(struct daemon *d)
 {
 	struct daemon_opts *opts = calloc(1, sizeof(*opts)), *before = d->opts;
 	char text[64];
+	int failed = 0;
 
 	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%llu",
 		 (unsigned long long)now_ns(CLOCK_MONOTONIC) / 1000);
@@ -194,9 +195,10 @@ static void reload(struct daemon *d)
 	serve_kineto(d, now_ns(CLOCK_MONOTONIC));
 	serve__change(d->serve);
 	/* all: none may keep what the options before had */
-	bool sampled = always_sample(d) == 0, watched = always_watch(d) == 0,
-	     windows = always_device(d) == 0;
-	if (!sampled || !watched || !windows)
+	failed += always_sample(d) != 0;
+	failed += always_watch(d) != 0;
+	failed += always_device(d) != 0;
+	if (failed)
 		log_line("error", "reload", NULL, "what is recorded always could not be begun");
 	/* the first ones stay for the paths */
 	if (before != &d->first_opts) {

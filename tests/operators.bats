@@ -218,6 +218,6 @@ exact_share() {
 
 @test "every line of the table in docs/versus-torch-profiler.md is needed" {
 	[ "$(sort -u "$COMPARED" | wc -l)" = 9 ] || skip "not all of the comparisons above were run"
-	[ "$(pythons | wc -l)" -ge 3 ] || skip "fewer than three PyTorch releases here: scripts/setup check installs it"
+	[ "$(pythons | wc -l)" -ge 2 ] || skip "fewer than two PyTorch releases here: scripts/setup check installs one"
 	"$PYTHON" "$LIB/compare_profiler.py" --unused "$USED"
 }

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
-# NVIDIA's own libraries and headers, as far as scripts/setup has brought some with PyTorch. Needs harness.bash.
+# NVIDIA's own libraries and headers, as far as scripts/setup has brought some: CUDA 12's alone, others with PyTorch. Needs
+# harness.bash.
 
-# Folders of its packages, one a line, beside the oldest PyTorch first.
+# Folders of its packages, one a line: CUDA 12's, then beside the oldest PyTorch first.
 nvidia_wheels() {
 	local p w
+	for w in "${KPROF_CACHE:-/var/cache/kprof}"/cuda-12/lib/python3*/site-packages/nvidia; do
+		[ ! -d "$w" ] || echo "$w"
+	done
 	pythons | while read -r p; do
 		w=$("$p" -c 'import sysconfig; print(sysconfig.get_path("purelib") + "/nvidia")')
 		[ ! -d "$w" ] || echo "$w"
@@ -13,7 +17,7 @@ nvidia_wheels() {
 
 # With a package installed, a file that is not found is no reason to skip.
 need_nvidia() {
-	[ -n "$(nvidia_wheels)" ] || skip "no package of NVIDIA's beside any PyTorch: scripts/setup check"
+	[ -n "$(nvidia_wheels)" ] || skip "no package of NVIDIA's here: scripts/setup check"
 }
 
 # In each of them the first file of that name.

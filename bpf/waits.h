@@ -380,6 +380,9 @@ static __always_inline void get_cpu(struct task_struct *task, __u64 now_ns)
 		return;
 	if (w->state == KPROF_WAIT_RUNS) {
 		off_ns = w->since_ns + has_run(w, task, now_ns - w->since_ns);
+		/* a wait of no length would look like one that is being changed */
+		if (off_ns == now_ns && off_ns > w->since_ns)
+			off_ns--;
 		begin_wait(w, task, w->wake_ns > off_ns, off_ns, 0);
 	}
 	end_wait(w, now_ns);

@@ -10,6 +10,8 @@
 #define AT_ONCE_NS (2 * NSEC_PER_SEC)
 /* A use that was refused for longer than that has been given up. */
 #define WAITS_NS NSEC_PER_SEC
+/* What is due each second or more seldom is done at the latest so long after that. */
+#define LATER_NS NSEC_PER_SEC
 
 void ration__begin(struct ration *r, uint64_t ns_a_second, uint64_t at_once_ns)
 {
@@ -48,6 +50,32 @@ void ration__set(struct ration *r, uint64_t ns_a_second, double part)
 	r->part = part;
 }
 
+static uint64_t used_ns(void)
+{
+	return clock_thread_ns() + foreign_used_ns();
+}
+
+void ration__rest_after(struct ration *r, uint64_t ns)
+{
+	if (r && r->ns_a_second)
+		r->rests_ns = used_ns() + ns;
+}
+
+bool ration__rests_within(const struct ration *r, uint64_t ns)
+{
+	return r && r->rests_ns && used_ns() + ns >= r->rests_ns;
+}
+
+bool ration__rests(const struct ration *r)
+{
+	return ration__rests_within(r, 0);
+}
+
+bool ration__is_due(const struct ration *r, uint64_t now_ns, uint64_t due_ns)
+{
+	return now_ns >= due_ns + (ration__rests(r) ? LATER_NS : 0);
+}
+
 /* Is another use waiting that was served before this one? */
 static bool is_anothers_turn(const struct ration *r, enum ration_use use, uint64_t now_ns)
 {
@@ -62,7 +90,7 @@ bool ration__lasts_at(struct ration *r, enum ration_use use, uint64_t now_ns)
 {
 	r->nr_asked++;
 	pay_in(r, now_ns);
-	if (r->left_ns <= 0 || is_anothers_turn(r, use, now_ns)) {
+	if (r->left_ns <= 0 || ration__rests(r) || is_anothers_turn(r, use, now_ns)) {
 		r->refused_ns[use] = now_ns;
 		return false;
 	}

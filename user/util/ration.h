@@ -33,6 +33,7 @@ struct ration { /* all zero: there is no bound */
 	uint64_t first_ns;            /* when it began; CLOCK_MONOTONIC */
 	uint64_t nr_asked, nr_served; /* how often something was to be read, and was */
 	uint64_t begun_ns, reader_ns; /* CPU times, of this thread and of the reader */
+	uint64_t rests_ns; /* from this CPU time of both on nothing lasts; 0: not known */
 	uint64_t served_ns[RATION_USES];
 	uint64_t refused_ns[RATION_USES]; /* 0: it was served since */
 };
@@ -48,6 +49,17 @@ void ration__set(struct ration *r, uint64_t ns_a_second, double part);
 bool ration__lasts(struct ration *r, enum ration_use use);
 /* The same at that time of CLOCK_MONOTONIC, of a ration with a bound. */
 bool ration__lasts_at(struct ration *r, enum ration_use use, uint64_t now_ns);
+/*
+ * Once this thread and the reader have used so much more CPU time, nothing lasts, until this is
+ * called anew.
+ */
+void ration__rest_after(struct ration *r, uint64_t ns);
+/* Has it? All else that can wait goes by that, too. */
+bool ration__rests(const struct ration *r);
+/* … or will it have, once so much more is used? */
+bool ration__rests_within(const struct ration *r, uint64_t ns);
+/* Is periodic work due, or was it, where it rests, a second before? */
+bool ration__is_due(const struct ration *r, uint64_t now_ns, uint64_t due_ns);
 /* Around what is read. */
 void ration__open(struct ration *r);
 void ration__close(struct ration *r);

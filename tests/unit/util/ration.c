@@ -150,14 +150,33 @@ static void take_turns(void)
 	CHECK(ration__lasts_at(&r, RATION_NEW, now_ns + NSEC_PER_SEC));
 }
 
+/* However much is left for reading, once the thread has used so much. */
+static void rests(void)
+{
+	struct ration r;
+
+	ration__begin(&r, NSEC_PER_SEC, 10 * NSEC_PER_SEC);
+	CHECK(!ration__rests(&r));
+	ration__rest_after(&r, 5 * NSEC_PER_MSEC);
+	CHECK(!ration__rests(&r) && ration__lasts(&r, RATION_NEW));
+	work(&r, 6 * NSEC_PER_MSEC);
+	CHECK(ration__rests(&r) && !ration__lasts(&r, RATION_NEW));
+	ration__rest_after(&r, NSEC_PER_SEC);
+	CHECK(!ration__rests(&r) && ration__lasts(&r, RATION_NEW));
+	ration__rest_after(&r, 0);
+	CHECK(ration__rests(&r) && !ration__lasts(&r, RATION_NEW));
+}
+
 static void no_bound(void)
 {
 	struct ration r = {0};
 
 	ration__set(&r, 1000, 1); /* it has none, and gets none */
+	ration__rest_after(&r, 0);
+	CHECK(!ration__rests(&r) && !ration__rests(NULL));
 	work(&r, 5 * NSEC_PER_MSEC);
 	CHECK(ration__lasts(&r, RATION_NEW) && ration__lasts(NULL, RATION_NEW));
 }
 
 UNIT_MAIN(TEST(ends), TEST(at_once_or_not), TEST(comes_again), TEST(debts_have_an_end),
-	  TEST(a_part_of_it), TEST(asked_often), TEST(take_turns), TEST(no_bound))
+	  TEST(a_part_of_it), TEST(asked_often), TEST(take_turns), TEST(rests), TEST(no_bound))

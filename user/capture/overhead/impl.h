@@ -167,7 +167,8 @@ struct overhead {
 	struct ledger_reading begin;         /* of the recording */
 	struct heat heat;
 	uint64_t next_ns, peek_ns; /* the next look, and the next at whether to look earlier */
-	uint64_t looked_ns;        /* when the ledger was read last */
+	uint64_t looked_ns;        /* when the ledger was read last … */
+	uint64_t reader_ns;        /* … and what the reader had used */
 	uint64_t stepped_ns;       /* the last step; 0: none, or that was to end waits */
 	uint64_t quiet_ns;         /* what a step itself costs is not held against what stays */
 	/* how long the last second was over the bound: in all, without a break, and so far */
@@ -197,6 +198,7 @@ struct overhead {
 	size_t ended;
 	uint64_t opened_ns;
 	long nr_cpus;
+	uint64_t roomy_ns;   /* when there was room last for what can wait */
 	bool begun;          /* of a steady one: its begin is over */
 	bool border_is_near; /* a capture's end, or the next one's begin */
 	bool nothing_left;   /* it was over the bound with nothing to give up: no early looks */

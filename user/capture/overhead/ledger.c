@@ -22,13 +22,16 @@ void ledger__restart(struct ledger *l)
 		l->nr = 1;
 }
 
-/* From the oldest reading of that time, or the one just before, to the latest. */
-static bool since(const struct ledger *l, uint64_t span_ns, struct ledger_reading *out)
+/*
+ * From the oldest reading of the time before, or the one just before that, among the i-th from the
+ * end and older ones.
+ */
+static bool since(const struct ledger *l, uint32_t i, const struct ledger_reading *to,
+		  uint64_t span_ns, struct ledger_reading *out)
 {
-	const struct ledger_reading *from, *to = back(l, 0);
-	uint32_t i = 1;
+	const struct ledger_reading *from;
 
-	if (l->nr < 2)
+	if (l->nr <= i)
 		return false;
 	while (i + 1 < l->nr && back(l, i)->time_ns + span_ns > to->time_ns)
 		i++;
@@ -49,7 +52,13 @@ static bool since(const struct ledger *l, uint64_t span_ns, struct ledger_readin
 
 bool ledger__last(const struct ledger *l, struct ledger_reading *out)
 {
-	return since(l, LEDGER_SPAN_NS, out);
+	return since(l, 1, back(l, 0), LEDGER_SPAN_NS, out);
+}
+
+bool ledger__until(const struct ledger *l, const struct ledger_reading *to,
+		   struct ledger_reading *out)
+{
+	return since(l, 0, to, LEDGER_SPAN_NS, out);
 }
 
 uint64_t ledger_cost(const struct ledger_reading *r)
@@ -89,13 +98,20 @@ void ledger_go_on(struct ledger_reading *difference)
 		d->cause_ns[cause] = (uint64_t)((double)d->cause_ns[cause] * times);
 }
 
+bool ledger__lately(const struct ledger *l, uint64_t span_ns, struct ledger_reading *second)
+{
+	if (!since(l, 1, back(l, 0), span_ns, second) || second->time_ns < span_ns)
+		return false;
+	ledger_go_on(second);
+	return true;
+}
+
 void ledger__dearer(const struct ledger *l, uint64_t span_ns, struct ledger_reading *second)
 {
 	struct ledger_reading now;
 
-	if (!since(l, span_ns, &now) || now.time_ns < span_ns)
+	if (!ledger__lately(l, span_ns, &now))
 		return;
-	ledger_go_on(&now);
 	if (ledger_share(&now, ledger_cost(&now)) > ledger_share(second, ledger_cost(second)))
 		*second = now;
 }

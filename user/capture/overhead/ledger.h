@@ -59,6 +59,9 @@ void ledger__restart(struct ledger *l);
  * False: there are not two yet.
  */
 bool ledger__last(const struct ledger *l, struct ledger_reading *out);
+/* The same up to a reading that is not added. */
+bool ledger__until(const struct ledger *l, const struct ledger_reading *to,
+		   struct ledger_reading *out);
 uint64_t ledger_cost(const struct ledger_reading *r);
 /*
  * What one cause costs: of kprof's recording thread, it has the same part as of what is done in the
@@ -73,6 +76,8 @@ double ledger_share(const struct ledger_reading *difference, uint64_t cost_ns);
 /* The difference as it would be if it went on like that for a second; .time_ns is above 0. */
 void ledger_go_on(struct ledger_reading *difference);
 
+/* *second: a whole one like the last span_ns. False: these are not known. */
+bool ledger__lately(const struct ledger *l, uint64_t span_ns, struct ledger_reading *second);
 /* *second, of ledger__last(), becomes a whole one like the last span_ns where that is dearer. */
 void ledger__dearer(const struct ledger *l, uint64_t span_ns, struct ledger_reading *second);
 

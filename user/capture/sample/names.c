@@ -26,6 +26,9 @@
 #define NAMES_UNBOUND 200              /* where there is no bound */
 #define CACHE_NS (1800 * NSEC_PER_SEC) /* how often the size of the cache is looked at meanwhile */
 #define NAMES_PAUSE_NS (100 * NSEC_PER_MSEC)
+/* One file's take such a part at least of what all may in a second, and wait for so much so long. */
+#define NAMES_LEAST 4
+#define NAMES_LATER_NS (3 * NSEC_PER_SEC)
 /*
  * Names of a file's functions that came since the last look: after such a part of the time between
  * captures' ends, and that long at least; or that long where the time between them is not known.
@@ -466,6 +469,18 @@ static uint64_t pause_of(const struct stacks *s)
 	return NAMES_PAUSE_NS + times * s->some_took_ns;
 }
 
+/*
+ * Is there time for one file's names, which take about as long as the last ones did? Where there is
+ * hardly ever so much, whenever there is some.
+ */
+static bool has_time(const struct stacks *s, uint64_t now_ns, uint64_t due_ns)
+{
+	uint64_t least_ns = s->names_ns / NAMES_LEAST;
+	uint64_t ns = s->some_took_ns > least_ns ? s->some_took_ns : least_ns;
+
+	return !ration__rests_within(s->opts.reading, now_ns < due_ns + NAMES_LATER_NS ? ns : 0);
+}
+
 /* Of a file whose names were looked up, those of frames that came since are after so long. */
 static uint64_t again_after(const struct stacks *s)
 {
@@ -478,11 +493,12 @@ int stacks__name_some(struct stacks *s, uint64_t now_ns)
 {
 	/* the next stacks__names_so_far() is expected as late after the last one as that came */
 	uint64_t since_ns = s->all_named_ns + s->names_every_ns / 2, before_ns;
+	uint64_t due_ns = s->some_named_ns + pause_of(s);
 	struct naming files = {.s = s, .to = s->frames.nr, .so_far = true};
 	int err;
 
-	if (now_ns < since_ns || now_ns < s->some_named_ns + pause_of(s) ||
-	    stacks__border_is_near(s, now_ns))
+	if (now_ns < since_ns || now_ns < due_ns || stacks__border_is_near(s, now_ns) ||
+	    !has_time(s, now_ns, due_ns))
 		return 0;
 	err = kernel_names_so_far(s);
 	if (err)

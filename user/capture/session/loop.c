@@ -113,7 +113,7 @@ int loop__look(struct kprof_session *s)
 	if (!err)
 		err = overhead__tend(s->overhead, now_ns);
 	if (!err && s->waits)
-		err = waits__tend(s->waits, dispatch__read_until(s));
+		err = waits__tend(s->waits, dispatch__read_until(s), ration__rests(&s->reading));
 	if (!err)
 		err = s->machine ? machine__tend(s, now_ns) : processes__tend(s, now_ns);
 	if (!err && s->joining)
@@ -135,7 +135,7 @@ int loop__look(struct kprof_session *s)
 	if (!err)
 		err = inside__tend(s->inside, now_ns);
 	foreign_tell();
-	if (!err && now_ns >= s->next_flush_ns) {
+	if (!err && ration__is_due(&s->reading, now_ns, s->next_flush_ns)) {
 		err = recorder__flush(s->recorder);
 		s->next_flush_ns = now_ns + FLUSH_NS;
 	}

@@ -406,7 +406,7 @@ int machine__tend(struct kprof_session *s, uint64_t now_ns)
 
 	if (targets__turn(s->targets, &s->next_look_ns, now_ns))
 		err = look_at_some(s);
-	if (err || now_ns < s->next_scan_ns)
+	if (err || !ration__is_due(&s->reading, now_ns, s->next_scan_ns))
 		return err;
 	s->next_scan_ns = now_ns + TEND_NS;
 	find_ended(s, now_ns, TEND_NS, CHECK_MOST);

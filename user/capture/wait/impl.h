@@ -56,7 +56,8 @@ struct waits {
 	uint64_t recorded;
 	uint64_t unseen; /* threads whose last switch was not seen */
 	bool given_up, finished;
-	bool absent; /* they were given up before the file began */
+	bool attached; /* given up, but its programs are still there */
+	bool absent;   /* they were given up before the file began */
 	/* threads have their borders: what comes of after these is kept for the next file */
 	bool bordering;
 	struct wait_border latest, before;

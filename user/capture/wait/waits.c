@@ -17,6 +17,12 @@
 /* More than it takes until every CPU sees a number that was changed. */
 #define SOON_NS NSEC_PER_MSEC
 
+/*
+ * For so long at most, programs at switches stay that have nothing to do any more: removing them
+ * takes as much CPU time as thousands of their runs.
+ */
+#define DETACH_NS NSEC_PER_SEC
+
 /* task_struct.__state, include/linux/sched.h */
 #define TASK_INTERRUPTIBLE 0x1u
 #define TASK_STOPPED_BITS 0xcu /* __TASK_STOPPED, __TASK_TRACED */
@@ -183,13 +189,18 @@ uint64_t waits__close(struct waits *w)
 void waits__give_up(struct waits *w)
 {
 	waits__close(w);
-	attacher__stop_waits(w->opts.attacher);
-	w->given_up = true;
+	w->given_up = w->attached = true;
 }
 
-int waits__tend(struct waits *w, uint64_t read_ns)
+int waits__tend(struct waits *w, uint64_t read_ns, bool rests)
 {
-	return w->given_up && read_ns >= w->until_ns ? waits_finish_all(w) : 0;
+	if (!w->given_up)
+		return 0;
+	if (w->attached && (!rests || read_ns >= w->until_ns + DETACH_NS)) {
+		attacher__stop_waits(w->opts.attacher);
+		w->attached = false;
+	}
+	return read_ns >= w->until_ns ? waits_finish_all(w) : 0;
 }
 
 int waits__resume(struct waits *w, uint64_t *from_ns)
@@ -204,7 +215,7 @@ int waits__resume(struct waits *w, uint64_t *from_ns)
 	wait_border_free(&w->latest);
 	wait_border_free(&w->before);
 	w->nr_stills = 0;
-	w->given_up = w->finished = w->absent = false;
+	w->given_up = w->attached = w->finished = w->absent = false;
 	*from_ns = waits__open(w);
 	return 0;
 }

@@ -49,9 +49,9 @@ void waits__give_up(struct waits *w);
 int waits__resume(struct waits *w, uint64_t *from_ns);
 /*
  * Periodic work: records what was going on once they were given up and all their records have been
- * read. read_ns: all records of before have been.
+ * read. read_ns: all records of before have been. rests: what can wait is to do so.
  */
-int waits__tend(struct waits *w, uint64_t read_ns);
+int waits__tend(struct waits *w, uint64_t read_ns, bool rests);
 /*
  * The recording's file is about to end, and it goes on in another one: puts what goes on, and
  * threads' times up to now. All records up to a later moment are to be read then. w may be NULL,

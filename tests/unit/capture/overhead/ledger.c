@@ -108,6 +108,30 @@ static void from_a_restart_on(void)
 	CHECK_SHARE(0.001);
 }
 
+/* The last second up to a time after the latest reading: what goes out of it counts no more. */
+static void up_to_now(void)
+{
+	struct ledger_reading now = {0}, last;
+
+	begin();
+	CHECK(!ledger__until(&l, &now, &last));
+	put(0, 0, 0);
+	put(250, 100, 250);
+	for (uint64_t i = 2; i <= 4; i++)
+		put(i * 250, 100, i * 250);
+	now = l.readings[l.next - 1];
+	now.time_ns += 200 * MS;
+	now.used_ns += 200 * MS;
+	now.part_ns[LEDGER_OWN] = 7 * MS;
+	CHECK(ledger__until(&l, &now, &last));
+	CHECK_EQ(last.time_ns, 1200 * MS);
+	CHECK_EQ(ledger_cost(&last), 107 * MS);
+	now.time_ns += 50 * MS;
+	CHECK(ledger__until(&l, &now, &last));
+	CHECK_EQ(last.time_ns, 1000 * MS);
+	CHECK_EQ(ledger_cost(&last), 7 * MS);
+}
+
 /* What a quarter of a second cost, as if a whole one went on like that. */
 static void as_if_it_went_on(void)
 {
@@ -199,5 +223,6 @@ static void shared_by_cpus(void)
 
 UNIT_MAIN(TEST(one_reading_tells_nothing), TEST(of_what_is_used), TEST(of_one_cpu_at_least),
 	  TEST(only_the_last_second), TEST(a_short_burst), TEST(late_readings),
-	  TEST(from_a_restart_on), TEST(as_if_it_went_on), TEST(the_dearer_of_both),
-	  TEST(readings_go_round), TEST(all_parts_count), TEST(shared_by_cpus))
+	  TEST(from_a_restart_on), TEST(up_to_now), TEST(as_if_it_went_on),
+	  TEST(the_dearer_of_both), TEST(readings_go_round), TEST(all_parts_count),
+	  TEST(shared_by_cpus))

@@ -65,7 +65,7 @@ format-page: $(BUILD)/unit/store/page ## the tables of records in docs/capture-f
 bench: all ## ratios against torch.profiler, medians (docs/benchmarks.md)
 	$(Q)tests/bench/run
 
-fuzz-short: sanitized-fuzzers ## all fuzzers, 111 s of CPU time together
+fuzz-short: sanitized-fuzzers ## all fuzzers, 74 s of CPU time together
 	$(Q)tests/run scripts/fuzz
 
 # Compares how kprof and libdw read the unwind tables of every library on this machine.

@@ -7,7 +7,7 @@
 tests/run puts there, suite by suite, what a suite left in its temporary directory, with the suite's output as `log`, and
 at last a file `over`. Here each of them is looked through and removed. A trace is read as it is; a capture is exported
 in both formats, one of them compressed, and those are read. Where a test made the one of the two itself, the other is
-made here. Of the captures in one folder (BOTH, EACH) the first two are read in both formats; each of the next 18, and of
+made here. Of the captures in one folder (BOTH, EACH) the first two are read in both formats; each of the next eight, and of
 those after it, which are parts of a recording of hundreds, every eleventh, in one, by turns. The output is a line for each
 trace that Perfetto has a complaint about, and one for the others; and how long it took for suites that left many.
 """
@@ -31,7 +31,7 @@ DAMAGED = [
 # The suffixes of exports, and how a test names what it made of the same capture.
 FORMATS = {".pftrace": (".pftrace", ".pftrace.gz"), ".json.gz": (".trace.json", ".trace.json.gz")}
 BOTH = 2  # captures of a folder that are read in both formats
-EACH = 20  # captures of a folder of which each is read; of those after it every eleventh, in either format by turns
+EACH = 10  # captures of a folder of which each is read; of those after it every eleventh, in either format by turns
 POLL_S = 0.2
 LONG_S = 4  # of these suites it is said
 USAGE = 2  # kprof's exit status for a command that it does not understand

@@ -163,8 +163,11 @@ static void rests(void)
 	CHECK(ration__rests(&r) && !ration__lasts(&r, RATION_NEW));
 	ration__rest_after(&r, NSEC_PER_SEC);
 	CHECK(!ration__rests(&r) && ration__lasts(&r, RATION_NEW));
+	CHECK(ration__rests_within(&r, 2 * NSEC_PER_SEC));
+	CHECK(ration__is_due(&r, 5, 5) && !ration__is_due(&r, 4, 5));
 	ration__rest_after(&r, 0);
 	CHECK(ration__rests(&r) && !ration__lasts(&r, RATION_NEW));
+	CHECK(!ration__is_due(&r, 5, 5) && ration__is_due(&r, NSEC_PER_SEC + 5, 5));
 }
 
 static void no_bound(void)

@@ -153,6 +153,20 @@ struct dropped *bursts__of(const struct overhead *o, uint32_t probe);
 /* Periodic work: a burst, if it is time for one. */
 int bursts__tend(struct overhead *o, uint64_t now_ns);
 
+/* ---- room.c ---- */
+
+/*
+ * What is left for what can wait, in ns of CPU time: of a second (ledger__until()) with this bound;
+ * below 0: nothing.
+ */
+double room_left(const struct ledger_reading *last, double most, bool near_border);
+/* Tells that to the ration. Only where a recording goes on for long, with a bound. */
+void room__share_out(struct overhead *o, uint64_t now_ns);
+/* Stacks of waits may take o->wait_stacks; less while what can wait rests. */
+void room__set_wait_stacks(const struct overhead *o);
+/* Nothing rests any more. */
+void room__end(struct overhead *o);
+
 /* ---- overhead.c ---- */
 
 struct overhead {
@@ -198,8 +212,10 @@ struct overhead {
 	size_t ended;
 	uint64_t opened_ns;
 	long nr_cpus;
-	uint64_t roomy_ns;   /* when there was room last for what can wait */
-	bool begun;          /* of a steady one: its begin is over */
+	uint64_t roomy_ns;  /* when there was room last for what can wait, or it was granted some */
+	bool room_granted;  /* … though there was none */
+	double wait_stacks; /* what stacks of waits may take of each CPU, as part of it */
+	bool begun;         /* of a steady one: its begin is over */
 	bool border_is_near; /* a capture's end, or the next one's begin */
 	bool nothing_left;   /* it was over the bound with nothing to give up: no early looks */
 	bool open;

@@ -39,12 +39,6 @@
 #define ROOMY 0.75
 #define STEEPNESS 2
 #define LEAST_PART 0.25
-/*
- * Where the last second has cost this part of the bound, what can wait rests altogether, and near a
- * capture's end by half of that; but where all seconds are dear, it gets so much once in each.
- */
-#define FULL 0.65
-#define FULL_LEAST 0.1
 /* What goes on for long may be a little over the bound for so long. */
 #define MILDLY_NS (500 * NSEC_PER_MSEC)
 /* The counter's unit: a hundredth of a percent. */
@@ -188,9 +182,8 @@ static void set_pace(struct overhead *o, const struct ledger_reading *last)
 	if (o->border_is_near)
 		part /= 2;
 	ration__set(o->opts.reading, (uint64_t)(reading * (double)NSEC_PER_SEC), part);
-	if (o->opts.steady && o->opts.give_up_waits)
-		attacher__wait_stacks(o->opts.attacher,
-				      overhead__wait_stacks(o->opts.most * part, used, o->nr_cpus));
+	o->wait_stacks = overhead__wait_stacks(o->opts.most * part, used, o->nr_cpus);
+	room__set_wait_stacks(o);
 }
 
 int overhead_look(struct overhead *o)
@@ -257,19 +250,24 @@ static bool goes_on(const struct overhead *o, const struct ledger_reading *last,
 }
 
 /*
- * Over the bound, is it a moment that passes, or has passed? What a load costs as it begins, it
- * mostly costs once, and to give something up costs by itself.
+ * Over the bound, is it only a little, and not for long, or over already? What a load costs as it
+ * begins, it mostly costs once, and to give something up costs by itself.
  */
-static bool passes(const struct overhead *o, double share)
+static bool passes(struct overhead *o, double share)
 {
 	struct ledger_reading lately;
+	bool over;
 
 	if (!o->opts.steady)
 		return false;
-	if (share < o->opts.most * SHED_MUCH && o->this_over_ns < MILDLY_NS)
-		return true;
-	return ledger__lately(&o->ledger, SOON_NS, &lately) &&
-	       ledger_share(&lately, cost_to_keep(o, &lately)) <= o->opts.most;
+	over = share < o->opts.most * SHED_MUCH && o->this_over_ns < MILDLY_NS;
+	if (!over && ledger__lately(&o->ledger, SOON_NS, &lately)) {
+		leave_out_paced(&lately);
+		over = ledger_share(&lately, cost_to_keep(o, &lately)) <= o->opts.most;
+	}
+	if (over)
+		o->peek_ns = o->next_ns; /* no earlier look is needed */
+	return over;
 }
 
 /* Is the bound kept? Goes by the time since the last step, as what is given up costs no more. */
@@ -295,10 +293,10 @@ static int keep_bound(struct overhead *o, uint64_t now_ns)
 		ledger_go_on(&last);
 	share = ledger_share(&last, cost_to_keep(o, &last));
 	o->nothing_left = false;
-	if (share > o->opts.most && passes(o, share))
-		return 0;
-	err = share > o->opts.most ? shed__step(o, &last, now_ns)
-				   : back__tend(o, &last, share, now_ns);
+	if (share > o->opts.most && !passes(o, share))
+		err = shed__step(o, &last, now_ns);
+	else
+		err = back__tend(o, &last, share, now_ns);
 	if (!err && now_ns >= o->heat.since_ns + HEAT_NS)
 		heat__forget(&o->heat, now_ns);
 	return err;
@@ -322,45 +320,14 @@ static bool is_over(struct overhead *o, uint64_t now_ns)
 	return cost_ns > o->opts.most * cpus * (double)NSEC_PER_SEC;
 }
 
-/* What is left of the last second's bound for what can wait. */
-static void share_out(struct overhead *o, uint64_t now_ns)
-{
-	struct ledger_reading now = o->latest, last;
-	uint64_t reader_ns = foreign_used_ns();
-	double used_ns, full, room_ns;
-
-	if (now_ns <= o->latest.time_ns)
-		return;
-	/* the rest is not read so often */
-	now.part_ns[LEDGER_OWN] = clock_thread_ns();
-	if (reader_ns > o->reader_ns) /* else there is another one, or none */
-		now.part_ns[LEDGER_HELPERS] += reader_ns - o->reader_ns;
-	now.time_ns = now_ns;
-	now.used_ns += now_ns - o->latest.time_ns; /* one CPU: more is not known yet */
-	if (!ledger__until(&o->ledger, &now, &last))
-		return;
-	used_ns = (double)last.used_ns / (double)last.time_ns * (double)NSEC_PER_SEC;
-	full = o->border_is_near ? FULL / 2 : FULL;
-	room_ns = o->opts.most * full * used_ns - (double)ledger_cost(&last);
-	if (room_ns > 0) {
-		o->roomy_ns = now_ns;
-	} else if (now_ns >= o->roomy_ns + NSEC_PER_SEC) {
-		o->roomy_ns = now_ns;
-		room_ns = o->opts.most * FULL_LEAST * used_ns;
-	}
-	ration__rest_after(o->opts.reading, (uint64_t)fmax(room_ns, 0));
-	if (room_ns <= 0 && o->opts.give_up_waits)
-		attacher__wait_stacks(o->opts.attacher, 0); /* until the next look at the ledger */
-}
-
 int overhead__tend(struct overhead *o, uint64_t now_ns)
 {
 	int err;
 
 	if (!o->open)
 		return 0;
-	if (o->opts.steady && o->opts.most > 0 && o->opts.reading && !is_beginning(o))
-		share_out(o, now_ns);
+	if (!is_beginning(o))
+		room__share_out(o, now_ns);
 	if (now_ns < o->next_ns && !is_over(o, now_ns))
 		return 0;
 	o->next_ns = now_ns + EVERY_NS;
@@ -376,5 +343,6 @@ int overhead__tend(struct overhead *o, uint64_t now_ns)
 int overhead__close(struct overhead *o)
 {
 	o->open = false;
+	room__end(o);
 	return overhead_look(o);
 }

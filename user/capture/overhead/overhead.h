@@ -11,6 +11,7 @@
  *   calibrate.c  what a trap and an interrupt cost on this machine
  *   heat.c       which probes are hit how often, and what they tell
  *   choose.c     which of them to give up
+ *   room.c       what the last second leaves for what can wait
  *   shed.c       gives things up
  *   back.c       what comes back
  *   bursts.c     these, recorded for moments

@@ -26,7 +26,7 @@
 #define NAMES_UNBOUND 200              /* where there is no bound */
 #define CACHE_NS (1800 * NSEC_PER_SEC) /* how often the size of the cache is looked at meanwhile */
 #define NAMES_PAUSE_NS (100 * NSEC_PER_MSEC)
-/* One file's take such a part at least of what all may in a second, and wait for so much so long. */
+/* One file's take such a part of what all may in a second, at least, and wait so long for it. */
 #define NAMES_LEAST 4
 #define NAMES_LATER_NS (3 * NSEC_PER_SEC)
 /*
@@ -497,8 +497,9 @@ int stacks__name_some(struct stacks *s, uint64_t now_ns)
 	struct naming files = {.s = s, .to = s->frames.nr, .so_far = true};
 	int err;
 
-	if (now_ns < since_ns || now_ns < due_ns || stacks__border_is_near(s, now_ns) ||
-	    !has_time(s, now_ns, due_ns))
+	if (due_ns < since_ns)
+		due_ns = since_ns;
+	if (now_ns < due_ns || stacks__border_is_near(s, now_ns) || !has_time(s, now_ns, due_ns))
 		return 0;
 	err = kernel_names_so_far(s);
 	if (err)

@@ -335,8 +335,6 @@ int stacks__tend(struct stacks *s, uint64_t now_ns)
 	done = s->tables_late && modules__all_done(s->modules);
 	if (s->sampler)
 		sampler__vary(s->sampler, now_ns);
-	if (ration__rests(s->opts.reading))
-		modules__set_pace(s->modules, 0);
 	if (stacks_tables__place(s))
 		err = stacks_tables__settle(s);
 	if (!err)

@@ -113,7 +113,8 @@ int loop__look(struct kprof_session *s)
 	if (!err)
 		err = overhead__tend(s->overhead, now_ns);
 	if (!err && s->waits)
-		err = waits__tend(s->waits, dispatch__read_until(s), ration__rests(&s->reading));
+		err = waits__tend(s->waits, dispatch__read_until(s), now_ns,
+				  ration__rests(&s->reading));
 	if (!err)
 		err = s->machine ? machine__tend(s, now_ns) : processes__tend(s, now_ns);
 	if (!err && s->joining)

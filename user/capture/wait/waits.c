@@ -192,11 +192,11 @@ void waits__give_up(struct waits *w)
 	w->given_up = w->attached = true;
 }
 
-int waits__tend(struct waits *w, uint64_t read_ns, bool rests)
+int waits__tend(struct waits *w, uint64_t read_ns, uint64_t now_ns, bool rests)
 {
 	if (!w->given_up)
 		return 0;
-	if (w->attached && (!rests || read_ns >= w->until_ns + DETACH_NS)) {
+	if (w->attached && (!rests || now_ns >= w->until_ns + DETACH_NS)) {
 		attacher__stop_waits(w->opts.attacher);
 		w->attached = false;
 	}

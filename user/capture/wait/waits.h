@@ -40,7 +40,7 @@ uint64_t waits__open(struct waits *w);
  * which has just passed.
  */
 uint64_t waits__close(struct waits *w);
-/* Ends it before the recording ends. */
+/* Ends it before the recording ends. Its programs are removed by waits__tend(). */
 void waits__give_up(struct waits *w);
 /*
  * Begins anew, in a file that has just begun, after they were given up; *from_ns: from then on.
@@ -51,7 +51,7 @@ int waits__resume(struct waits *w, uint64_t *from_ns);
  * Periodic work: records what was going on once they were given up and all their records have been
  * read. read_ns: all records of before have been. rests: what can wait is to do so.
  */
-int waits__tend(struct waits *w, uint64_t read_ns, bool rests);
+int waits__tend(struct waits *w, uint64_t read_ns, uint64_t now_ns, bool rests);
 /*
  * The recording's file is about to end, and it goes on in another one: puts what goes on, and
  * threads' times up to now. All records up to a later moment are to be read then. w may be NULL,

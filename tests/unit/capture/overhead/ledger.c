@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Sums over the last second, of made numbers. */
+#include "capture/overhead/impl.h"
 #include "capture/overhead/ledger.h"
 #include "capture/overhead/overhead.h"
 
@@ -202,6 +203,26 @@ static void all_parts_count(void)
 	CHECK_EQ(ledger_cost(&r), (1 << LEDGER_PARTS) - 1);
 }
 
+/* ---- what the last second leaves ---- */
+
+static void room_in_a_second(void)
+{
+	struct ledger_reading last = {.time_ns = 1000 * MS, .used_ns = 1000 * MS};
+
+	CHECK(fabs(room_left(&last, 0.01, false) - 6e6) < 1);
+	CHECK(fabs(room_left(&last, 0.01, true) - 3e6) < 1);
+	last.part_ns[LEDGER_OWN] = 4 * MS;
+	last.part_ns[LEDGER_BPF] = 1 * MS;
+	CHECK(fabs(room_left(&last, 0.01, false) - 1e6) < 1);
+	CHECK(fabs(room_left(&last, 0.01, true) + 2e6) < 1);
+	last.time_ns = 500 * MS; /* as if nothing had been paid in the rest, of as much use */
+	last.used_ns = 1000 * MS;
+	CHECK(fabs(room_left(&last, 0.01, false) - 7e6) < 1);
+	last.time_ns = 1250 * MS; /* of more than a second, all of it */
+	last.used_ns = 1250 * MS;
+	CHECK(fabs(room_left(&last, 0.01, false) - 2.5e6) < 1);
+}
+
 /* ---- what stacks of waits may take of each CPU ---- */
 
 static bool is_about(double a, double b)
@@ -225,4 +246,4 @@ UNIT_MAIN(TEST(one_reading_tells_nothing), TEST(of_what_is_used), TEST(of_one_cp
 	  TEST(only_the_last_second), TEST(a_short_burst), TEST(late_readings),
 	  TEST(from_a_restart_on), TEST(up_to_now), TEST(as_if_it_went_on),
 	  TEST(the_dearer_of_both), TEST(readings_go_round), TEST(all_parts_count),
-	  TEST(shared_by_cpus))
+	  TEST(room_in_a_second), TEST(shared_by_cpus))

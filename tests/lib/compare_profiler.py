@@ -37,6 +37,11 @@ CLOCK_SLACK_NS = 2_000_000
 MARK_SLACK_NS = 20_000_000  # less than the pause around the window's marks
 
 
+def is_of(releases, release):
+    """Is the release one of those in a line's column? None there: of each."""
+    return release.startswith(tuple(releases.replace(",", " ").split() or [""]))
+
+
 class Rules:
     """Lines of the document's table: | `pattern` | seen by | inside | releases | why |."""
 
@@ -51,7 +56,7 @@ class Rules:
             cells = [c.strip() for c in line.strip().strip("|").split("|")]
             if len(cells) != 5 or cells[1] not in ("kprof", "torch.profiler", "both", "either"):
                 continue  # the heading
-            if release is None or release.startswith(tuple(cells[3].replace(",", " ").split() or [""])):
+            if release is None or is_of(cells[3], release):
                 self.rules.append((cells[0].strip("`"), cells[1], cells[2].strip("`"), cells[3]))
         if not self.rules:
             sys.exit(f"{path}: the table is empty")
@@ -70,10 +75,10 @@ class Rules:
             return True
         return False
 
-    def unused(self):
+    def unused(self, releases):
         with open(self.used_path, encoding="utf-8") as f:
             used = {tuple(line.rstrip("\n").split("\t")) for line in f}
-        return [rule for rule in self.rules if rule not in used]
+        return [rule for rule in self.rules if rule not in used and any(is_of(rule[3], r) for r in releases)]
 
     def save(self):
         if self.used_path:
@@ -256,10 +261,10 @@ def main():
     parser.add_argument("--exact", action="store_true", help="nothing may differ, whatever the table says")
     parser.add_argument("--without-device-calls", action="store_true",
                         help="of CUDA's runtime and driver, which torch.profiler records with its GPU part only")
-    parser.add_argument("--unused", help="only list the table's lines that are not in this file")
+    parser.add_argument("--unused", help="only list the table's lines that are not in this file, of those for the releases in RELEASE")
     args = parser.parse_args()
     if args.unused:
-        unused = Rules(args.document, args.unused).unused()
+        unused = Rules(args.document, args.unused).unused(args.release.split())
         print("\n".join(f"not needed: {rule}" for rule in unused))
         return 1 if unused else 0
     if not args.torch:

@@ -10,7 +10,7 @@ ASAN_CFLAGS := -O1 -g1 -fno-omit-frame-pointer $(ASAN_FLAGS) -fsanitize=fuzzer-n
 TORCH_TESTS ?= $(sort $(shell grep -lE '^[^\#]*\$$\((pythons|newest_python)\)' tests/*.bats))
 SOAK_TESTS ?= $(wildcard tests/kill*.bats tests/soak*.bats tests/soak/*.bats) tests/processes.bats tests/shares.bats
 
-check: ## everything that must hold, on a fresh machine too (about 40 minutes on two CPUs)
+check: ## everything that must hold, on a fresh machine too (about 35 minutes on two CPUs)
 	$(Q)scripts/setup build
 	$(Q)$(MAKE) $(CHECK_JOBS) --no-print-directory tools all sanitized-library
 	$(Q)$(MAKE) $(CHECK_JOBS) --no-print-directory environments test-programs

@@ -57,8 +57,10 @@ static uint64_t used_ns(void)
 
 void ration__rest_after(struct ration *r, uint64_t ns)
 {
-	if (r && r->ns_a_second)
-		r->rests_ns = used_ns() + ns;
+	if (!r || !r->ns_a_second)
+		return;
+	r->rests_ns = used_ns() + ns;
+	r->resting = false;
 }
 
 bool ration__rests_within(const struct ration *r, uint64_t ns)
@@ -90,7 +92,9 @@ bool ration__lasts_at(struct ration *r, enum ration_use use, uint64_t now_ns)
 {
 	r->nr_asked++;
 	pay_in(r, now_ns);
-	if (r->left_ns <= 0 || ration__rests(r) || is_anothers_turn(r, use, now_ns)) {
+	if (!r->resting)
+		r->resting = ration__rests(r);
+	if (r->left_ns <= 0 || r->resting || is_anothers_turn(r, use, now_ns)) {
 		r->refused_ns[use] = now_ns;
 		return false;
 	}

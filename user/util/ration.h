@@ -34,6 +34,7 @@ struct ration { /* all zero: there is no bound */
 	uint64_t nr_asked, nr_served; /* how often something was to be read, and was */
 	uint64_t begun_ns, reader_ns; /* CPU times, of this thread and of the reader */
 	uint64_t rests_ns; /* from this CPU time of both on nothing lasts; 0: not known */
+	bool resting;      /* it was met: who asks for each of thousands reads no clock */
 	uint64_t served_ns[RATION_USES];
 	uint64_t refused_ns[RATION_USES]; /* 0: it was served since */
 };

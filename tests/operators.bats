@@ -218,7 +218,7 @@ exact_share() {
 
 @test "every line of the table in docs/versus-torch-profiler.md is needed" {
 	[ "$(sort -u "$COMPARED" | wc -l)" = 9 ] || skip "not all of the comparisons above were run"
-	[ "$(pythons | wc -l)" -ge 2 ] || skip "fewer than two PyTorch releases here: scripts/setup check installs one"
+	[ "$(pythons | wc -l)" -ge 2 ] || skip "fewer than two PyTorch releases here: scripts/setup check installs it"
 	local python releases=
 	for python in $(pythons); do releases+="$(torch_release "$python") "; done
 	"$PYTHON" "$LIB/compare_profiler.py" --unused "$USED" --release "$releases"

@@ -17,7 +17,7 @@ nvidia_wheels() {
 
 # With a package installed, a file that is not found is no reason to skip.
 need_nvidia() {
-	[ -n "$(nvidia_wheels)" ] || skip "no package of NVIDIA's here: scripts/setup check"
+	[ -n "$(nvidia_wheels)" ] || skip "no package of NVIDIA's here: scripts/setup check installs it"
 }
 
 # In each of them the first file of that name.

@@ -116,11 +116,18 @@ void ledger__dearer(const struct ledger *l, uint64_t span_ns, struct ledger_read
 		*second = now;
 }
 
-double ledger_share(const struct ledger_reading *difference, uint64_t cost_ns)
+double ledger_used(const struct ledger_reading *difference)
 {
 	double used_ns = (double)difference->used_ns;
 
 	if (difference->time_ns && difference->time_ns < LEDGER_SPAN_NS)
 		used_ns *= (double)LEDGER_SPAN_NS / (double)difference->time_ns;
+	return used_ns;
+}
+
+double ledger_share(const struct ledger_reading *difference, uint64_t cost_ns)
+{
+	double used_ns = ledger_used(difference);
+
 	return used_ns > 0 ? (double)cost_ns / used_ns : 0;
 }

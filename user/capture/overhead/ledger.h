@@ -73,6 +73,8 @@ uint64_t ledger_cost_of(const struct ledger_reading *r, enum ledger_cause cause)
  * which nothing more was paid: a short burst is not over the bound.
  */
 double ledger_share(const struct ledger_reading *difference, uint64_t cost_ns);
+/* What was used, of that time or of a whole second like it. */
+double ledger_used(const struct ledger_reading *difference);
 /* The difference as it would be if it went on like that for a second; .time_ns is above 0. */
 void ledger_go_on(struct ledger_reading *difference);
 

@@ -256,18 +256,18 @@ static bool goes_on(const struct overhead *o, const struct ledger_reading *last,
 static bool passes(struct overhead *o, double share)
 {
 	struct ledger_reading lately;
-	bool over;
+	bool passing;
 
 	if (!o->opts.steady)
 		return false;
-	over = share < o->opts.most * SHED_MUCH && o->this_over_ns < MILDLY_NS;
-	if (!over && ledger__lately(&o->ledger, SOON_NS, &lately)) {
+	passing = share < o->opts.most * SHED_MUCH && o->this_over_ns < MILDLY_NS;
+	if (!passing && ledger__lately(&o->ledger, SOON_NS, &lately)) {
 		leave_out_paced(&lately);
-		over = ledger_share(&lately, cost_to_keep(o, &lately)) <= o->opts.most;
+		passing = ledger_share(&lately, cost_to_keep(o, &lately)) <= o->opts.most;
 	}
-	if (over)
+	if (passing)
 		o->peek_ns = o->next_ns; /* no earlier look is needed */
-	return over;
+	return passing;
 }
 
 /* Is the bound kept? Goes by the time since the last step, as what is given up costs no more. */

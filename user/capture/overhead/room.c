@@ -22,11 +22,9 @@
 
 double room_left(const struct ledger_reading *last, double most, bool near_border)
 {
-	double used_ns = (double)last->used_ns, full = near_border ? FULL / 2 : FULL;
+	double full = near_border ? FULL / 2 : FULL;
 
-	if (last->time_ns < LEDGER_SPAN_NS) /* as ledger_share(): in the rest nothing was paid */
-		used_ns *= (double)LEDGER_SPAN_NS / (double)last->time_ns;
-	return most * full * used_ns - (double)ledger_cost(last);
+	return most * full * ledger_used(last) - (double)ledger_cost(last);
 }
 
 /* The last second up to now. What is not read so often is as it was. */

@@ -5,7 +5,8 @@
 
 /*
  * CUPTI before 12.9 can crash if it is given no buffer. Several threads may fill this one at a
- * time: what is in it is worth nothing.
+ * time: what is in it is worth nothing. Only that something is tells the truth, so that each time
+ * it is given for one record.
  */
 static uint8_t spare[CUPTI_SPARE_BYTES] __attribute__((aligned(4096)));
 

@@ -71,20 +71,25 @@ static int fail(struct gpu_report *r, int result, const char *what)
 static void requested(uint8_t **buffer, size_t *bytes, size_t *max_records)
 {
 	int saved = errno, cancel = gpu_cancel_off();
+	bool spare;
 
 	*buffer = buffers__take(u.version >= CUPTI_VERSION_NO_BUFFER);
-	*bytes = !*buffer ? 0 : buffers__is_spare(*buffer) ? CUPTI_SPARE_BYTES : CUPTI_BUFFER_BYTES;
-	*max_records = 0;
+	spare = buffers__is_spare(*buffer);
+	*bytes = !*buffer ? 0 : spare ? CUPTI_SPARE_BYTES : CUPTI_BUFFER_BYTES;
+	*max_records = spare; /* one, or as many as fit (0) */
 	gpu_cancel_back(cancel);
 	errno = saved;
 }
 
-static void count_dropped(void *context, uint32_t stream)
+/* `nr` records that have come for nothing, and those that CUPTI itself has lost. */
+static void count_dropped(void *context, uint32_t stream, size_t nr)
 {
 	struct kprof_agent_shm *shm = gpu_shm();
-	size_t nr = 0;
+	size_t nr_lost = 0;
 
-	if (shm && u.f.dropped(context, stream, &nr) == CUPTI_OK && nr)
+	if (shm && u.f.dropped(context, stream, &nr_lost) == CUPTI_OK)
+		nr += nr_lost;
+	if (shm && nr)
 		__atomic_fetch_add(&shm->device_dropped, nr, __ATOMIC_RELAXED);
 }
 
@@ -95,11 +100,11 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t by
 	uint64_t begin_ns = gpu_cpu_begin();
 
 	if (!u.in_child) {
-		if (buffers__is_spare(buffer))
-			cupti_records__drop(&u.reader, buffer, valid_bytes);
-		else
+		bool spare = buffers__is_spare(buffer);
+
+		if (!spare)
 			cupti_records__read(&u.reader, buffer, valid_bytes);
-		count_dropped(context, stream);
+		count_dropped(context, stream, spare && valid_bytes ? 1 : 0);
 		buffers__give_back(buffer);
 		gpu_cpu_end(begin_ns);
 	}
@@ -434,7 +439,7 @@ static int flush(struct gpu_report *r)
 		return 0;
 	u.flushed_ns = now;
 	flush_all(0);
-	count_dropped(NULL, 0);
+	count_dropped(NULL, 0, 0);
 	return 0;
 }
 
@@ -464,7 +469,7 @@ static void stop(void)
 		gpu_futex_wait(&u.finalize, NOT_WANTED, 10, false);
 	}
 	flush_all(CUPTI_FLUSH_FORCED);
-	count_dropped(NULL, 0);
+	count_dropped(NULL, 0, 0);
 	cupti_clock__pair();
 	unsubscribe();
 }
@@ -475,7 +480,7 @@ static void at_exit(void)
 		return;
 	metrics__stop();
 	flush_all(CUPTI_FLUSH_FORCED);
-	count_dropped(NULL, 0);
+	count_dropped(NULL, 0, 0);
 	u.enabled = 0; /* from now on CUPTI is not called any more, since it may be finalized */
 }
 

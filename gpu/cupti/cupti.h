@@ -58,7 +58,7 @@ int cupti__load(const struct cuda_process *p, struct cupti_functions *f, uint32_
 #define CUPTI_SPARE_BYTES (1u << 16)
 /*
  * When all are in use: NULL if `or_none`, and CUPTI counts the records that it loses; else the
- * spare one, which is never refused and whose records are to be thrown away.
+ * spare one, which is never refused and takes one record, which is to be thrown away.
  */
 uint8_t *buffers__take(bool or_none);
 bool buffers__is_spare(const uint8_t *buffer);
@@ -103,8 +103,6 @@ void cupti_records__reset(void);
  * of the runtime or of the driver.
  */
 bool cupti_records__unwanted(const struct cupti_functions *f, bool runtime, uint32_t cbid);
-/* Counts the records in the spare buffer as lost. */
-void cupti_records__drop(const struct cupti_reader *reader, uint8_t *buffer, size_t bytes);
 /* Appends the records in a buffer. May be called by any thread. */
 void cupti_records__read(const struct cupti_reader *reader, uint8_t *buffer, size_t bytes);
 

@@ -465,14 +465,6 @@ static bool next_record(const struct cupti_reader *r, uint8_t *buffer, size_t by
 	return result == CUPTI_OK;
 }
 
-void cupti_records__drop(const struct cupti_reader *r, uint8_t *buffer, size_t bytes)
-{
-	void *record = NULL;
-
-	while (bytes && gpu_shm() && next_record(r, buffer, bytes, &record))
-		__atomic_fetch_add(&gpu_shm()->device_dropped, 1, __ATOMIC_RELAXED);
-}
-
 /* The size of a record follows from where the next one begins. */
 void cupti_records__read(const struct cupti_reader *r, uint8_t *buffer, size_t bytes)
 {

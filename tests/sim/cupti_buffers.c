@@ -249,8 +249,8 @@ static void deliver(bool forced)
 		if (random_state)
 			shuffle(b);
 		sim->say(
-			"{\"t\":\"delivery\",\"records\":%zu,\"bytes\":%zu,\"incomplete\":%u,\"time\":%lu}",
-			b->nr, used, b->incomplete, sim->now_ns());
+			"{\"t\":\"delivery\",\"records\":%zu,\"bytes\":%zu,\"size\":%zu,\"incomplete\":%u,\"time\":%lu}",
+			b->nr, used, size, b->incomplete, sim->now_ns());
 		b->gone = true;
 		if (!b->incomplete)
 			free(b);

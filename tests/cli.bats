@@ -10,6 +10,7 @@ source "$BATS_TEST_DIRNAME/lib/cli.bash"
 
 setup() {
 	harness_setup
+	own_targets
 	use_kind gcc
 	public=
 }

@@ -273,10 +273,11 @@ reads_line() { # NAME
 	first_ended() { [ "$(sed 's/.*) //; s/ .*//' "/proc/${pid[t]}/task"/*/stat | sort | xargs)" = "S Z" ]; }
 	wait_for "$PATIENCE" "the first thread to end" first_ended
 	dumped t
-	[ "$(jq -c '[.processes[0].threads[].state]' "$dir/t.dump")" = '["exited","sleeping"]' ]
-	jq -e '[.processes[0].threads[1].frames[].function] | index("pause") and index("f")' "$dir/t.dump"
+	# in the order of their numbers, which may have begun anew in between
+	[ "$(jq -c '[.processes[0].threads[].state] | sort' "$dir/t.dump")" = '["exited","sleeping"]' ]
+	jq -e '[.processes[0].threads[] | select(.state == "sleeping").frames[].function] | index("pause") and index("f")' "$dir/t.dump"
 	kill -STOP "${pid[t]}"
-	stopped() { dumped t && [ "$(jq -r '.processes[0].threads[1].state' "$dir/t.dump")" = stopped ]; }
+	stopped() { dumped t && [ "$(jq -c '[.processes[0].threads[].state] | sort' "$dir/t.dump")" = '["exited","stopped"]' ]; }
 	wait_for "$PATIENCE" "the process to stop" stopped
 	kill -KILL "${pid[t]}"
 }

@@ -142,7 +142,7 @@ appears() { # FILE
 	for file in $(pgrep -P "${pid[ranks]}"); do
 		wait_for "$PATIENCE" "rank $file to register" target_said daemon "^registered $file "
 	done
-	start=$(($(date +%s%3N) + 9000))
+	start=$(($(date +%s%3N) + 15000)) # each asks every five seconds, and Kineto warms up before
 	# by their parent's number
 	gputrace --pids "${pid[ranks]}" --process-limit 8 --profile-start-time "$start" --duration-ms 1500
 	[ ${#files[@]} = 8 ]

@@ -469,4 +469,5 @@ answers() {
 	"$KPROF" memory stop -q -p "${pid[t]}"
 	run "$KPROF" status -p "${pid[t]}" --capturing --socket "$socket"
 	[ "$status" = 1 ]
+	rm -r "/run/kprof/memory/${pid[t]}" # what it would find of a later process with this number
 }

@@ -275,8 +275,8 @@ named() {
 		unset "pid[k]"
 		! ended "${pid[target]}" || fail "the target died at kill $i" "$(cat "$dir/target.err")"
 	done
-	# and it can be recorded after that
-	kprof_start last attach --observer -p "${pid[target]}" -d 300ms -o "$dir/last.kprof" && kprof_stop last
+	# and it can be recorded after that: the agent may come late, since it has to see first that the kprof before is gone
+	kprof_start last attach --observer -p "${pid[target]}" -d 5s -o "$dir/last.kprof" && kprof_stop last
 	touch "$dir/enough"
 	target_result target && target_end target
 	exported last

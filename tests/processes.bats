@@ -265,7 +265,7 @@ tids() {
 		($truth[0].called | del(.["aten::mm"]))' "$dir/two.ops" || fail "$(jq -c '.rows[]' "$dir/two.ops")"
 	jq -e --slurpfile truth "$dir/t.json" '[.rows[] | {(.name): .calls}] | add as $seen |
 		all($truth[0].called | to_entries[]; $seen[.key] == .value)' "$dir/all.ops" || fail "$(jq -c '.rows[]' "$dir/all.ops")"
-	[ "$("$KPROF" report "$dir/two.kprof" --by thread --json | jq -r '[.rows[].tid] | sort | map(tostring) | join(",")')" = "$(tids 1 2)" ]
+	[ "$("$KPROF" report "$dir/two.kprof" --by thread --json | jq -r '[.rows[].tid] | sort | map(tostring) | join(",")')" = "$(tids 1 2 | tr , '\n' | sort -n | paste -sd ,)" ]
 	# Neither waits nor samples of others.
 	"$KPROF" report "$dir/two.kprof" --json | jq -r '.threads[].tid' | sort -u >"$dir/waited"
 	tids 1 2 | tr , '\n' | sort | diff - "$dir/waited"

@@ -71,11 +71,24 @@ own_targets() {
 	done
 }
 
+# left_running NAME: it is there still, and its number has not become another's: one that has ended is waited for at once, here or in
+# its host.
+left_running() {
+	local parent
+	if [ -n "${hosted[$1]-}" ]; then
+		[ ! -s "$dir/$1.status" ] && kill -0 "${pid[$1]}" 2>/dev/null
+	else
+		{ read -r parent <"/proc/${pid[$1]}/stat"; } 2>/dev/null || return 1
+		parent=${parent##*) ? }
+		[ "${parent%% *}" = "$BASHPID" ]
+	fi
+}
+
 # Whatever the test left running goes, and only that.
 harness_teardown() {
 	local name left=
 	for name in "${!pid[@]}"; do
-		if kill -0 "${pid[$name]}" 2>/dev/null; then
+		if left_running "$name"; then
 			left+=" $name"
 			pkill -KILL -P "${pid[$name]}" 2>/dev/null
 			kill -KILL "${pid[$name]}" 2>/dev/null

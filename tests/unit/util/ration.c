@@ -157,9 +157,9 @@ static void rests(void)
 
 	ration__begin(&r, NSEC_PER_SEC, 10 * NSEC_PER_SEC);
 	CHECK(!ration__rests(&r));
-	ration__rest_after(&r, 5 * NSEC_PER_MSEC);
+	ration__rest_after(&r, 50 * NSEC_PER_MSEC);
 	CHECK(!ration__rests(&r) && ration__lasts(&r, RATION_NEW));
-	work(&r, 6 * NSEC_PER_MSEC);
+	work(&r, 51 * NSEC_PER_MSEC);
 	CHECK(ration__rests(&r) && !ration__lasts(&r, RATION_NEW));
 	ration__rest_after(&r, NSEC_PER_SEC);
 	CHECK(!ration__rests(&r) && ration__lasts(&r, RATION_NEW));

@@ -216,22 +216,21 @@ static void no_process(void)
  */
 #define MOST_VERIFIED 20000
 
+/* Of its own programs: on the machine there may be those of others, who record more. */
 static void check_verified(void)
 {
+	struct bpf_program *p;
 	unsigned int nr = 0;
-	__u32 id = 0;
 
-	while (!bpf_prog_get_next_id(id, &id)) {
+	bpf_object__for_each_program(p, attacher->skel->obj)
+	{
 		struct bpf_prog_info info = {0};
 		__u32 bytes = sizeof(info);
-		int fd = bpf_prog_get_fd_by_id(id);
+		int fd = bpf_program__fd(p);
 
-		if (fd < 0) /* another kprof's, which has ended */
+		if (fd < 0) /* not loaded */
 			continue;
 		CHECK_EQ(bpf_obj_get_info_by_fd(fd, &info, &bytes), 0);
-		close(fd);
-		if (strncmp(info.name, "kprof_", 6) != 0)
-			continue;
 		nr++;
 		if (info.verified_insns > MOST_VERIFIED)
 			printf("# %s: %u\n", info.name, info.verified_insns);

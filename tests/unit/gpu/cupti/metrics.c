@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "gpu/base/batch.h"
@@ -47,6 +48,7 @@ static struct {
 	enum profiler_call failing; /* PROFILER_CALLS: none */
 	int with, dies_at;          /* the context, at this call */
 	pthread_t destroyer;        /* once it has been made */
+	pid_t destroyer_tid;        /* once it runs */
 	bool alive, enabled, started, pushed;
 	int refs;
 	size_t ranges, passes;
@@ -88,8 +90,26 @@ static void destroy(void)
 
 static void *destroying(void *arg)
 {
+	__atomic_store_n(&fake.destroyer_tid, gettid(), __ATOMIC_RELEASE);
 	destroy();
 	return NULL;
+}
+
+/* It waits for something; or it has ended, which it should not. */
+static bool destroyer_waits(void)
+{
+	pid_t tid = __atomic_load_n(&fake.destroyer_tid, __ATOMIC_ACQUIRE);
+	char path[64], state = 'X';
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	f = tid ? fopen(path, "re") : NULL;
+	if (!f)
+		return tid != 0;
+	if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 'X';
+	fclose(f);
+	return state == 'S' || state == 'X';
 }
 
 static int called(enum profiler_call id)
@@ -99,7 +119,8 @@ static int called(enum profiler_call id)
 	if (++fake.nr == fake.dies_at) {
 		/* It waits until this call has returned. */
 		CHECK_EQ(pthread_create(&fake.destroyer, NULL, destroying, NULL), 0);
-		usleep(20000);
+		for (int ms = 0; ms < 10000 && !destroyer_waits(); ms++)
+			usleep(1000);
 		CHECK(fake.alive);
 	}
 	return id == fake.failing ? fake.with : CUPTI_OK;

@@ -436,3 +436,36 @@ look_has_no_rights() {
 reloads() {
 	jq -es --argjson n "$1" '[.[] | select(.event == "reload")] | length >= $n' "$dir/daemon.err"
 }
+
+# sampled_with TEXT: of all samples, the trace has it
+sampled_with() {
+	local capture
+	for capture in "$state"/samples/*.kprof; do
+		"$KPROF" export "$capture" -o "$dir/samples.json" >/dev/null 2>&1 && grep -qF "$1" "$dir/samples.json" && return 0
+	done
+	return 1
+}
+
+@test "what is recorded unasked: no command lines unless root says so, and nobody whom the configuration leaves out" {
+	mkdir "$dir/own"
+	local user name
+	for name in in out user; do
+		cp "$(command -v gzip)" "$dir/own/kp_$name"
+		user=0
+		[ "$name" != user ] || user=65533
+		chmod 755 "$dir" "$dir/own"
+		spawn "$name" setpriv --reuid "$user" --clear-groups "$dir/own/kp_$name" -S .password=7f3a -c /dev/zero
+	done
+	local always=(--chunk 1s --frequency 199 --max-overhead 50% --min-wait 0 --exclude-comm kp_o* --exclude-user 65533)
+	daemon_start "${always[@]}"
+	wait_for "$PATIENCE" "a sample" sampled_with kp_in
+	wait_for "$PATIENCE" "the next captures" stored samples 4
+	daemon_stop
+	! sampled_with kp_out || fail "one is sampled whose name is left out"
+	! sampled_with kp_user || fail "one is sampled whose user is left out"
+	! sampled_with password=7f3a || fail "a command line is recorded"
+	rm -r "$state"
+	daemon_start "${always[@]}" --record-cmdline
+	wait_for "$PATIENCE" "a command line" sampled_with password=7f3a
+	daemon_stop
+}

@@ -268,14 +268,6 @@ gone() {
 	[ ! -e "$1" ]
 }
 
-stored_names() { # FOLDER
-	find "$state/$1" -maxdepth 1 -name '[0-9]*.kprof' -printf '%f\n' | sort
-}
-
-stored() { # FOLDER NUMBER
-	[ "$(stored_names "$1" | wc -l)" -ge "$2" ]
-}
-
 @test "a recorder that is killed is begun anew; at most what it had not stored yet is lost" {
 	daemon_start --chunk 1s
 	local recorder before

@@ -131,6 +131,10 @@ comm_pid() {
 	met kp_two
 	kprof_stop kprof
 	[ "$(sampled)" = kp_two ]
+	all_started 199 --exclude-user 65534,4711 --comm 'kp_*'
+	met kp_one kp_two kp_three
+	kprof_stop kprof
+	[ "$(sampled)" = $'kp_one\nkp_three' ]
 	mount -t cgroup2 none "$cgroups" || skip "no cgroups (version 2)"
 	mkdir -p "$cgroups/kprof-test/docker-$id.scope"
 	comm_pid kp_three >"$cgroups/kprof-test/docker-$id.scope/cgroup.procs"
@@ -142,6 +146,10 @@ comm_pid() {
 	met kp_three
 	kprof_stop kprof
 	[ "$(sampled)" = kp_three ]
+	all_started 199 --comm 'kp_*' --exclude-cgroup "$id"
+	met kp_one kp_two kp_three
+	kprof_stop kprof
+	[ "$(sampled)" = $'kp_one\nkp_two' ]
 	all_started 199 --comm 'kp_*'
 	met kp_one kp_three
 	kprof_stop kprof

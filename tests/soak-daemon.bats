@@ -96,7 +96,7 @@ costs_little() {
 	jq -s "map((.cpu_ns + .bpf_ns) / ([.busy_ns, .ns] | max)) | {most: max} + (.[$1:] | {mean: (add / length), seconds: length,
 		within: (map(select(. < 0.012)) | length), dearest: max})" "$dir/cost" | tee "$dir/shares"
 	# of a few seconds, one in which others took the CPU away is many
-	jq -e ".seconds > 10 and .mean < $(seconds 0.012 0.009) and .within > .seconds * $(seconds 0.75 0.98) and .dearest < $(seconds 0.25 0.02) and .most < 0.25" \
+	jq -e ".seconds > 10 and .mean < $(seconds 0.012 0.009) and .within > .seconds * $(seconds 0.85 0.98) and .dearest < $(seconds 0.08 0.02) and .most < 0.25" \
 		"$dir/shares"
 }
 

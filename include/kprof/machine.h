@@ -58,8 +58,8 @@ int kprof_check_process(pid_t pid, bool verbose, kprof_check_fn fn, void *ctx);
 
 /*
  * Which of all processes a session records: those that match an element of each list that is given
- * (nr > 0), and no element of the last one. Globs as in fnmatch(3). The lists stay the caller's,
- * and must outlive the session.
+ * (nr > 0), and no element of those with exclude in their names. Globs as in fnmatch(3). The lists
+ * stay the caller's, and must outlive the session.
  */
 struct kprof_choice {
 	const uint32_t *uids; /* effective user ids */
@@ -68,6 +68,10 @@ struct kprof_choice {
 	size_t nr_cgroups;
 	const char *const *comms; /* globs of the kernel's short name of the process */
 	size_t nr_comms;
+	const uint32_t *exclude_uids;
+	size_t nr_exclude_uids;
+	const char *const *exclude_cgroups;
+	size_t nr_exclude_cgroups;
 	const char *const *exclude_comms;
 	size_t nr_exclude_comms;
 	/*

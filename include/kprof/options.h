@@ -161,6 +161,7 @@ struct kprof_session_opts {
 	 * sleep until the next one. Another recording that begins meanwhile waits for its end.
 	 */
 	bool window;
+	bool no_cmdlines; /* record no command lines: of processes, names only */
 };
 
 struct kprof_session;

@@ -65,6 +65,15 @@ is_done() {
 	[ "$(state_of "$1")" = "done" ]
 }
 
+# What is stored in one of its folders.
+stored_names() { # FOLDER
+	find "$state/$1" -maxdepth 1 -name '[0-9]*.kprof' -printf '%f\n' | sort
+}
+
+stored() { # FOLDER NUMBER
+	[ "$(stored_names "$1" | wc -l)" -ge "$2" ]
+}
+
 # ---- the flight recorder, of a program with the name $comm ----
 
 watched() { # [NUMBER]: so many processes

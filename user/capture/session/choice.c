@@ -35,32 +35,41 @@ static bool matches(const char *const *globs, size_t nr, const char *text)
 	return false;
 }
 
-static bool is_chosen_user(const struct kprof_choice *c, uint32_t uid)
+static bool is_among(const uint32_t *uids, size_t nr, uint32_t uid)
 {
-	for (size_t i = 0; i < c->nr_uids; i++)
-		if (c->uids[i] == uid)
+	for (size_t i = 0; i < nr; i++)
+		if (uids[i] == uid)
 			return true;
-	return !c->nr_uids;
+	return false;
 }
 
-static bool is_chosen_cgroup(const struct kprof_choice *c, const char *path)
+/* By its path, or by the id of its container or pod. */
+static bool matches_cgroup(const char *const *globs, size_t nr, const char *path)
 {
 	char id[CONTAINER_ID_BYTES];
 
-	if (!c->nr_cgroups || matches(c->cgroups, c->nr_cgroups, path))
-		return true;
-	return (container_id(path, id) && matches(c->cgroups, c->nr_cgroups, id)) ||
-	       (container_pod(path, id) && matches(c->cgroups, c->nr_cgroups, id));
+	return nr &&
+	       (matches(globs, nr, path) || (container_id(path, id) && matches(globs, nr, id)) ||
+		(container_pod(path, id) && matches(globs, nr, id)));
+}
+
+static bool is_chosen(const struct kprof_choice *c, uint32_t uid, const char *cgroup,
+		      const char *comm)
+{
+	if (is_among(c->exclude_uids, c->nr_exclude_uids, uid) ||
+	    matches_cgroup(c->exclude_cgroups, c->nr_exclude_cgroups, cgroup) ||
+	    matches(c->exclude_comms, c->nr_exclude_comms, comm))
+		return false;
+	return (!c->nr_uids || is_among(c->uids, c->nr_uids, uid)) &&
+	       (!c->nr_cgroups || matches_cgroup(c->cgroups, c->nr_cgroups, cgroup)) &&
+	       (!c->nr_comms || matches(c->comms, c->nr_comms, comm));
 }
 
 void choice__make(struct kprof_session *s, struct target *t, const char *comm)
 {
-	const struct kprof_choice *c = &s->opts.choice;
 	char *cgroup = read_cgroup(t);
 
-	t->left_out = (c->nr_comms && !matches(c->comms, c->nr_comms, comm)) ||
-		      matches(c->exclude_comms, c->nr_exclude_comms, comm) ||
-		      !is_chosen_user(c, t->uid) || !is_chosen_cgroup(c, cgroup ? cgroup : "");
+	t->left_out = !is_chosen(&s->opts.choice, t->uid, cgroup ? cgroup : "", comm);
 	if (!t->left_out) {
 		t->comm = recorder__string(s->recorder, comm);
 		if (cgroup)

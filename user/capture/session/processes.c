@@ -106,6 +106,8 @@ static int read_rank(struct kprof_session *s, const struct target *t)
 /* Whether one more may be recorded. */
 static bool count_cmdline(struct kprof_session *s)
 {
+	if (s->opts.no_cmdlines)
+		return false;
 	return !s->opts.all_processes || ++s->nr_cmdlines <= CMDLINES_MOST;
 }
 

@@ -25,6 +25,7 @@
 #define END_NS (60 * SECOND_NS) /* what records may take so long to end */
 #define DEFAULT_GROUP "kprof"
 #define KINETO_AGAIN_NS (10 * SECOND_NS)
+#define MEMORY_PAUSE_NS (60 * SECOND_NS)
 
 /* What the command line's and the library's functions say, once there is a log. */
 static void to_log(void *ctx, const char *cause, const char *hint)
@@ -62,14 +63,23 @@ static void find_group(struct daemon *d)
 
 /* ---- limits ---- */
 
-/* What has grown is begun anew: its memory goes back to the machine. */
-static void keep_memory(struct daemon *d)
+/*
+ * What has grown is begun anew: its memory goes back to the machine. Where that does not help, it
+ * is not done all the time: each one that begins costs CPU time, and memory for two.
+ */
+static void keep_memory(struct daemon *d, uint64_t now)
 {
 	/* these are what others have asked for; a window's memory is gone with it */
 	if (recordings__running(d->recordings) || windows__now(d->windows))
 		return;
-	if (daemon_memory(d) <= d->opts->max_memory)
+	if (now < d->next_memory_ns || daemon_memory(d) <= d->opts->max_memory)
 		return;
+	if (d->next_memory_ns && now < d->next_memory_ns + MEMORY_PAUSE_NS)
+		log_line("warning", "memory", NULL,
+			 "%.0f MB are more than max-memory, also after what records has begun "
+			 "anew: it needs a larger max-memory, or less to record",
+			 (double)daemon_memory(d) / 1e6);
+	d->next_memory_ns = now + MEMORY_PAUSE_NS;
 	if (d->sampler)
 		keeper__renew(d->sampler, "the daemon has more memory than it may");
 	if (d->flight)
@@ -126,7 +136,7 @@ static void tick(struct daemon *d)
 		pusher__tend(d->pusher, now);
 	serve_kineto(d, now);
 	triggers__tend(d->triggers, now);
-	keep_memory(d);
+	keep_memory(d, now);
 	tell_systemd(d);
 	sd_notify(0, "WATCHDOG=1");
 }

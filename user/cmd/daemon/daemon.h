@@ -70,7 +70,8 @@ struct daemon_opts {
 	uint32_t hz;
 	uint64_t min_wait_ns; /* waits of at least so long are recorded, too; 0: none */
 	struct chosen chosen;
-	uint64_t chunk_ns; /* length of one capture */
+	bool record_cmdline; /* command lines, too, in what is recorded unasked */
+	uint64_t chunk_ns;   /* length of one capture */
 	uint64_t keep_ns, keep_bytes;
 	/* the flight recorder */
 	struct value_list watch; /* names of processes; none: there is no flight recorder */
@@ -492,6 +493,7 @@ struct daemon {
 	struct kineto *kineto;     /* NULL: it is not served */
 	struct serve *serve;       /* NULL: not yet */
 	uint64_t next_kineto_ns;   /* when that is tried again; 0: now */
+	uint64_t next_memory_ns;   /* when what has grown may be begun anew again; 0: now */
 	struct pending *pending;
 	struct cut *cuts;         /* requests.c */
 	struct listing *listings; /* listing.c */

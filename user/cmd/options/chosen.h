@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which of all processes are meant, by --user, --cgroup, --comm and --exclude-comm. */
+/* Which of all processes are meant, by --user, --cgroup, --comm, and the same with --exclude-. */
 #ifndef KPROF_CMD_OPTIONS_CHOSEN_H
 #define KPROF_CMD_OPTIONS_CHOSEN_H
 
@@ -7,8 +7,9 @@
 #include "kprof.h"
 
 struct chosen {
-	struct value_list users, cgroups, comms, exclude_comms; /* fields of rows */
-	uint32_t *uids;                                         /* of the users, in order */
+	/* fields of rows */
+	struct value_list users, cgroups, comms, exclude_users, exclude_cgroups, exclude_comms;
+	uint32_t *uids, *exclude_uids; /* of the users, in order */
 };
 
 /* Finds the users that are given by name or number. Returns -1, or an exit code after a message. */

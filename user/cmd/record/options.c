@@ -180,6 +180,12 @@ const struct option_row record_options[] = {
 	{.name = "comm", .kind = OPTION_LIST, OPT(chosen.comms), .on = MANY,
 	 .argument = "GLOBS", .wrong = "list of names of processes", .only_given = true,
 	 .help = "only those with these names, as ps -o comm shows them: 'python*'"},
+	{.name = "exclude-user", .kind = OPTION_LIST, OPT(chosen.exclude_users), .on = MANY,
+	 .argument = "USERS", .wrong = "list of users", .only_given = true,
+	 .help = "none of those of these users"},
+	{.name = "exclude-cgroup", .kind = OPTION_LIST, OPT(chosen.exclude_cgroups), .on = MANY,
+	 .argument = "GLOBS", .wrong = "list of cgroups, containers or pods", .only_given = true,
+	 .help = "none of those in these cgroups"},
 	{.name = "exclude-comm", .kind = OPTION_LIST, OPT(chosen.exclude_comms), .on = MANY,
 	 .argument = "GLOBS", .wrong = "list of names of processes", .only_given = true,
 	 .help = "none of those with these names"},
@@ -381,10 +387,11 @@ static int take_choice(const struct command *c, struct record_opts *opts)
 	choice->tids = opts->tids.items;
 	choice->nr_tids = opts->tids.nr;
 	if (!opts->session.all_processes &&
-	    (choice->nr_uids || choice->nr_cgroups || choice->nr_comms || choice->nr_exclude_comms))
-		return message_usage(
-			c->name,
-			"--user, --cgroup, --comm and --exclude-comm choose among all processes (-a)");
+	    (choice->nr_uids || choice->nr_cgroups || choice->nr_comms || choice->nr_exclude_uids ||
+	     choice->nr_exclude_cgroups || choice->nr_exclude_comms))
+		return message_usage(c->name,
+				     "--user, --cgroup, --comm, and the same with --exclude-, "
+				     "choose among all processes (-a)");
 	return -1;
 }
 

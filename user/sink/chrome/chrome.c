@@ -35,7 +35,8 @@ static void describe_process(struct chrome *c, const struct tl_process *p)
 	} else {
 		jsonw__string(w, p->comm);
 	}
-	jsonw__text_string(w, ",\"command line\":", p->cmdline);
+	if (*p->cmdline)
+		jsonw__text_string(w, ",\"command line\":", p->cmdline);
 	jsonw__text_i64(w, ",\"parent pid\":", p->ppid);
 	if (p->ns_pid) { /* the PID within the process's container */
 		jsonw__text_i64(w, ",\"container pid\":", p->ns_pid);

@@ -18,6 +18,7 @@ struct kprof_join_opts {
 	const char *output; /* path of the new capture */
 	uint32_t uid, gid;  /* whose the file is to be, if set_owner is set */
 	bool set_owner;
+	bool skip_gone; /* go on without those that are not there (any more) when they are read */
 	/*
 	 * Only captures with a part in this time (CLOCK_MONOTONIC), each as a whole; 0: from the
 	 * first one, to the last one.
@@ -33,6 +34,7 @@ struct kprof_join_info {
 	size_t joined;                       /* captures that are in it */
 	size_t missing;    /* places between two of them of which there is none: gaps say so */
 	size_t incomplete; /* captures that were cut short */
+	size_t gone;       /* captures that were not there (any more): skip_gone */
 };
 
 /*
@@ -40,7 +42,8 @@ struct kprof_join_info {
  * again, counts are added up, processes and threads are there once. Where one is missing, or was
  * cut short, there is a gap of everything. Where two recordings overlap, the later one begins where
  * its window does; counts of sources then count what was in both twice. info may be NULL. -EINVAL:
- * there is none in that time, one is no capture, or they are of several boots.
+ * there is none in that time, one is no capture, or they are of several boots. -ENOENT: one is not
+ * there; with skip_gone, none is.
  */
 int kprof_join(const char *const *captures, size_t nr, const struct kprof_join_opts *opts,
 	       struct kprof_join_info *info);

@@ -286,6 +286,11 @@ int store_reader__next(struct store_reader *r, struct store_record *out)
 	}
 }
 
+int store_reader__again(const struct store_reader *r, struct store_reader **out)
+{
+	return store_reader__open("fake", out);
+}
+
 void store_reader__info(const struct store_reader *r, struct store_reader_info *out)
 {
 	*out = (struct store_reader_info){

@@ -161,6 +161,11 @@ static int put(void *ctx, struct store_record *r)
 
 static const struct kprof_copy_ops ops = {.record = on_record, .event = join_event, .put = put};
 
+int join_open(struct join *j, struct chunk *c)
+{
+	return kprof_copy__new(c->path, j->out, &j->numbers, &ops, j, &c->copy);
+}
+
 int join_copy(struct join *j, struct chunk *c)
 {
 	uint64_t ns;
@@ -173,9 +178,6 @@ int join_copy(struct join *j, struct chunk *c)
 	if (!c->metadata || !j->before_key)
 		return join_no_memory();
 	join_border(j);
-	err = kprof_copy__new(c->path, j->out, &j->numbers, &ops, j, &c->copy);
-	if (err)
-		return err;
 	kprof_copy__start(c->copy, KPROF_COPY_ALL);
 	while ((err = kprof_copy__next(c->copy, &ns)) > 0) {
 		err = kprof_copy__event(c->copy);

@@ -123,6 +123,8 @@ int join_put_metadata(struct join *j);
 
 /* ---- chunk.c ---- */
 
+/* To be called first. -ENOENT: it is not there any more, and nothing was done. */
+int join_open(struct join *j, struct chunk *c);
 int join_copy(struct join *j, struct chunk *c);
 
 #endif

@@ -123,6 +123,17 @@ static int arrange(struct join *j)
 	return 0;
 }
 
+/* It was removed meanwhile, as is no matter to who asks. */
+static bool is_gone(const struct join *j, int err)
+{
+	return err == -ENOENT && j->opts->skip_gone;
+}
+
+static int all_are_gone(void)
+{
+	return error_set(-ENOENT, NULL, "the captures were removed before they were read");
+}
+
 static int read_all(struct join *j, const char *const *paths, size_t nr)
 {
 	int err = 0;
@@ -131,12 +142,20 @@ static int read_all(struct join *j, const char *const *paths, size_t nr)
 	if (!j->chunks)
 		return join_no_memory();
 	for (size_t i = 0; i < nr && !err; i++) {
-		j->chunks[i].path = paths[i];
-		j->nr = i + 1;
-		err = read_chunk(&j->chunks[i]);
+		struct chunk *c = &j->chunks[j->nr++];
+
+		c->path = paths[i];
+		err = read_chunk(c);
+		if (!is_gone(j, err))
+			continue;
+		err = 0;
+		j->nr--;
+		j->info.gone++;
 	}
 	if (err)
 		return err;
+	if (!j->nr)
+		return all_are_gone();
 	select_chunks(j);
 	if (!j->nr)
 		return error_set(-EINVAL, NULL, "none of the captures is of that time");
@@ -150,8 +169,13 @@ static int copy_one(struct join *j, size_t i)
 {
 	struct chunk *c = &j->chunks[i], *before = i ? c - 1 : NULL;
 	const struct kprof_join_opts *o = j->opts;
-	int err = 0;
+	int err;
 
+	err = join_open(j, c);
+	if (err)
+		return err;
+	if (!before)
+		j->info.start_mono_ns = c->start_ns;
 	j->border_ns = before && before->until_ns < c->start_ns ? before->until_ns : c->start_ns;
 	if (before)
 		err = join_missing(j, before, c);
@@ -162,6 +186,33 @@ static int copy_one(struct join *j, size_t i)
 	if (!err && o->progress && o->progress(o->ctx, i + 1, j->nr))
 		err = error_set(-ECANCELED, NULL, "joining was stopped");
 	return err;
+}
+
+static void leave_out(struct join *j, size_t i)
+{
+	struct chunk *c = &j->chunks[i];
+
+	j->info.incomplete -= !c->complete;
+	j->info.gone++;
+	forget(c);
+	memmove(c, c + 1, (--j->nr - i) * sizeof(*c));
+}
+
+static int copy_all(struct join *j)
+{
+	size_t i = 0;
+	int err = 0;
+
+	while (i < j->nr && !err) {
+		err = copy_one(j, i);
+		if (is_gone(j, err)) {
+			err = 0;
+			leave_out(j, i);
+		} else {
+			i++;
+		}
+	}
+	return err || j->nr ? err : all_are_gone();
 }
 
 static int put_sources(struct join *j)
@@ -181,12 +232,11 @@ static int write_output(struct join *j)
 	struct store_writer *out;
 	int err;
 
-	j->info.start_mono_ns = j->chunks[0].start_ns;
-	j->info.end_mono_ns = j->chunks[j->nr - 1].end_ns;
-	j->info.joined = j->nr;
 	err = store_writer__open(o->output, &owner, &j->out);
-	for (size_t i = 0; j->chunks && i < j->nr && !err; i++)
-		err = copy_one(j, i);
+	if (!err)
+		err = copy_all(j);
+	j->info.end_mono_ns = j->nr ? j->chunks[j->nr - 1].end_ns : 0;
+	j->info.joined = j->nr;
 	if (!err)
 		err = join_put_times(j);
 	if (!err)

@@ -157,6 +157,8 @@ int join_put_metadata(struct join *j)
 	cJSON_AddNumberToObject(joined, "captures", (double)j->info.joined);
 	cJSON_AddNumberToObject(joined, "missing", (double)j->info.missing);
 	cJSON_AddNumberToObject(joined, "cut_short", (double)j->info.incomplete);
+	if (j->info.gone)
+		cJSON_AddNumberToObject(joined, "gone", (double)j->info.gone);
 	cJSON_ArrayForEach(item, j->metadata)
 	{
 		char *json = err ? NULL : cJSON_PrintUnformatted(item);

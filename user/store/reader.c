@@ -311,7 +311,16 @@ static int read_head(struct store_reader *r)
 	return store_file_head__unpack(&r->head, head, err ? bytes : 0, r->path);
 }
 
-int store_reader__open(const char *path, struct store_reader **out)
+static int again(struct store_reader *r, const struct store_reader *of)
+{
+	r->size = of->size;
+	r->fd = fcntl(of->fd, F_DUPFD_CLOEXEC, 0);
+	return r->fd < 0 ? error_set(-errno, NULL, "cannot open %s: %s", r->path, strerror(errno))
+			 : 0;
+}
+
+/* of: a reader of the same file; NULL: there is none. */
+static int open_reader(const char *path, const struct store_reader *of, struct store_reader **out)
 {
 	struct store_reader *r = calloc(1, sizeof(*r));
 	int err;
@@ -324,7 +333,7 @@ int store_reader__open(const char *path, struct store_reader **out)
 	if (!r->path || !r->zstd)
 		err = error_set(-ENOMEM, NULL, "no memory to open %s", path);
 	else
-		err = open_file(r);
+		err = of ? again(r, of) : open_file(r);
 	if (!err)
 		err = read_head(r);
 	if (err) {
@@ -334,6 +343,16 @@ int store_reader__open(const char *path, struct store_reader **out)
 	store_reader__rewind(r, STORE_READ_ALL);
 	*out = r;
 	return 0;
+}
+
+int store_reader__open(const char *path, struct store_reader **out)
+{
+	return open_reader(path, NULL, out);
+}
+
+int store_reader__again(const struct store_reader *r, struct store_reader **out)
+{
+	return open_reader(r->path, r, out);
 }
 
 void store_reader__info(const struct store_reader *r, struct store_reader_info *out)

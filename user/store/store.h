@@ -465,6 +465,8 @@ enum store_read_mode {
  * cannot be read.
  */
 int store_reader__open(const char *path, struct store_reader **out);
+/* Another reader of the same file, which may have lost its name meanwhile. */
+int store_reader__again(const struct store_reader *r, struct store_reader **out);
 /*
  * Goes back to the beginning and selects a mode. Everything is delivered again, and strings have
  * the same ids: a caller that has kept them from an earlier pass can ignore them.

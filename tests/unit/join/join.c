@@ -229,6 +229,64 @@ static void two_recordings_overlap(void)
 	CHECK_EQ(out.wait_to_ns, AT(25));
 }
 
+/* Names of captures; before one is read, names are removed, as trimming does meanwhile. */
+struct removal {
+	const char *const *paths;
+	size_t first, nr; /* once `first` are copied, the next `nr` go */
+};
+
+static int remove_some(void *ctx, size_t done, size_t total)
+{
+	const struct removal *r = ctx;
+
+	for (size_t i = 0; done == r->first && i < r->nr; i++)
+		CHECK_EQ(unlink(r->paths[r->first + i]), 0);
+	return 0;
+}
+
+/* What is removed while others are copied costs only itself, and a gap says where it was. */
+static void one_is_removed_meanwhile(void)
+{
+	const char *paths[] = {in_scratch("g.kprof"), in_scratch("h.kprof"), in_scratch("i.kprof")};
+	struct removal removal = {.paths = paths, .first = 1, .nr = 1};
+	struct kprof_join_opts opts = {.sz = sizeof(opts),
+				       .output = in_scratch("left.kprof"),
+				       .progress = remove_some,
+				       .ctx = &removal};
+	struct kprof_join_info info;
+
+	first_part(paths[0], "x");
+	second_part(paths[1], "x", 10);
+	second_part(paths[2], "x", 30);
+	CHECK_EQ(kprof_join(paths, 3, &opts, &info), -ENOENT);
+	CHECK(access(opts.output, F_OK));
+	second_part(paths[1], "x", 10);
+	opts.skip_gone = true;
+	CHECK_EQ(kprof_join(paths, 3, &opts, &info), 0);
+	look(opts.output);
+	CHECK(out.complete);
+	CHECK(info.joined == 2 && info.gone == 1 && info.missing == 1 && !info.incomplete);
+	CHECK_EQ(out.gap_from_ns, AT(10));
+	CHECK_EQ(out.gap_to_ns, AT(30));
+}
+
+/* The oldest ones are not there when it begins: it is of what is left, from there on. */
+static void the_oldest_are_gone(void)
+{
+	const char *paths[] = {in_scratch("no.kprof"), in_scratch("j.kprof")};
+	struct kprof_join_opts opts = {
+		.sz = sizeof(opts), .output = in_scratch("all.kprof"), .skip_gone = true};
+	struct kprof_join_info info;
+
+	second_part(paths[1], "x", 10);
+	CHECK_EQ(kprof_join(paths, 2, &opts, &info), 0);
+	CHECK(info.joined == 1 && info.gone == 1 && !info.missing);
+	CHECK_EQ(info.start_mono_ns, AT(10));
+	CHECK_EQ(unlink(opts.output), 0);
+	CHECK_EQ(kprof_join(paths, 1, &opts, &info), -ENOENT);
+	CHECK(access(opts.output, F_OK));
+}
+
 static void what_is_refused(void)
 {
 	const char *paths[] = {in_scratch("e.kprof"), in_scratch("no.kprof")};
@@ -242,4 +300,5 @@ static void what_is_refused(void)
 }
 
 UNIT_MAIN({"(set-up)", scratch__make}, TEST(two_parts_are_one), TEST(one_is_missing),
-	  TEST(two_recordings_overlap), TEST(what_is_refused), {"(clean-up)", scratch__remove})
+	  TEST(two_recordings_overlap), TEST(one_is_removed_meanwhile),
+	  TEST(the_oldest_are_gone), TEST(what_is_refused), {"(clean-up)", scratch__remove})

@@ -317,6 +317,18 @@ static int get(struct ctl *c)
 	return write_file(c);
 }
 
+static void tell_gone(const cJSON *answer)
+{
+	double gone = json_number(answer, "gone");
+
+	if (gone > 0)
+		message_warn("the oldest go where the disk is nearly full (min-free), or a dump "
+			     "takes long",
+			     "%.0f captures of the flight recorder were removed before they were "
+			     "in the dump",
+			     gone);
+}
+
 /* What the flight recorder has, as a recording; with -o also written at once. */
 static int dump(struct ctl *c)
 {
@@ -331,6 +343,7 @@ static int dump(struct ctl *c)
 	code = ask(c, question, LONG_MS);
 	if (code >= 0)
 		return code;
+	tell_gone(c->answer);
 	if (!c->opts->output)
 		return print_id(c);
 	id = strdup(ctl_text(c->answer, "id"));

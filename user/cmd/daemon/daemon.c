@@ -127,8 +127,10 @@ static void tick(struct daemon *d)
 	listing__tend(d, now);
 	if (d->sampler)
 		keeper__tend(d->sampler, now);
-	if (d->flight)
+	if (d->flight) {
+		keeper__hold(d->flight, recordings__dumping(d->recordings));
 		keeper__tend(d->flight, now);
+	}
 	serve__tend(d->serve, now); /* before the next window: the last one has said something */
 	if (d->windows)
 		windows__tend(d->windows, now);

@@ -302,6 +302,11 @@ int keeper__new(const struct keeper_opts *opts, struct keeper **out);
 void keeper__free(struct keeper *k); /* NULL is fine */
 /* Once a second. */
 void keeper__tend(struct keeper *k, uint64_t now_ns);
+/*
+ * Whether somebody reads what is stored. While that is so, or somebody waits for a cut, twice as
+ * much is kept: what is removed otherwise may still be needed. min_free holds all the same.
+ */
+void keeper__hold(struct keeper *k, bool held);
 /* Begins anew, with a process that takes over from the one before. */
 void keeper__renew(struct keeper *k, const char *why);
 /* Goes on with other options, as keeper__renew(); also one that was asked to end. */
@@ -445,6 +450,8 @@ struct recording *recordings__of(struct recordings *rs, pid_t pid, uid_t uid, bo
 /* Ends those that go on: their captures are finished. */
 void recordings__stop_all(struct recordings *rs);
 size_t recordings__running(const struct recordings *rs);
+/* Whether a dump is being made. */
+bool recordings__dumping(const struct recordings *rs);
 
 const char *recording__id(const struct recording *r);
 enum recording_state recording__state(const struct recording *r);

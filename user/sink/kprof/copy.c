@@ -10,7 +10,6 @@
 #include "util/util.h"
 
 struct kprof_copy {
-	const char *path;
 	const struct kprof_copy_ops *ops;
 	void *ctx;
 	struct store_reader *in;
@@ -176,7 +175,7 @@ static int saw_args(struct kprof_copy *c)
 	int err = 0;
 
 	if (!c->args.in) {
-		err = store_reader__open(c->path, &c->args.in);
+		err = store_reader__again(c->in, &c->args.in);
 		if (!err)
 			store_reader__rewind(c->args.in, STORE_READ_DETAILS);
 	}
@@ -361,7 +360,6 @@ int kprof_copy__new(const char *path, struct store_writer *out, struct kprof_cop
 	if (!c)
 		return error_set(-ENOMEM, NULL, "no memory to copy the capture");
 	*c = (struct kprof_copy){
-		.path = path,
 		.ops = ops,
 		.ctx = ctx,
 		.out = out,

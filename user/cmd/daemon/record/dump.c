@@ -48,6 +48,8 @@ static void send_state(const struct dump *d, const char *state, const struct kpr
 					(double)(info->end_mono_ns - info->start_mono_ns));
 		cJSON_AddNumberToObject(m, "chunks", (double)info->joined);
 		cJSON_AddNumberToObject(m, "missing", (double)info->missing);
+		if (info->gone)
+			cJSON_AddNumberToObject(m, "gone", (double)info->gone);
 	}
 	link_send(d->fd, m);
 }
@@ -113,6 +115,7 @@ int dump_run(int fd, void *job)
 		.uid = d.job->uid,
 		.gid = d.job->gid,
 		.set_owner = true,
+		.skip_gone = true, /* when the disk is full, what is oldest goes at any time */
 		.progress = go_on,
 		.ctx = &d,
 	};

@@ -43,6 +43,7 @@ struct keeper {
 	uint64_t restarts, chunks, chunk_bytes, not_stored;
 	uint64_t samples, events, dropped; /* of processes before */
 	bool ending;
+	bool held;
 	bool changed; /* it is to begin anew, with other options */
 	struct {
 		void (*done)(void *ctx);
@@ -283,6 +284,30 @@ static void watch_hand_over(struct keeper *k, uint64_t now)
 		kill(k->before->child.pid, SIGKILL);
 }
 
+void keeper__hold(struct keeper *k, bool held)
+{
+	k->held = held;
+}
+
+static uint64_t twice(uint64_t limit)
+{
+	return limit > UINT64_MAX / 2 ? UINT64_MAX : 2 * limit;
+}
+
+/* What a dump was asked for stays while it is made, and what is recorded meanwhile is added. */
+static void trim(struct keeper *k, uint64_t now)
+{
+	bool held = k->held || k->nr_waiting;
+	uint64_t keep_ns = held ? twice(k->opts.keep_ns) : k->opts.keep_ns;
+	uint64_t keep_bytes = held ? twice(k->opts.keep_bytes) : k->opts.keep_bytes;
+
+	k->next_trim_ns = now + TRIM_NS;
+	if (k->opts.chunk_ns < TRIM_NS)
+		k->next_trim_ns = now + k->opts.chunk_ns;
+	if (shelf__trim(&k->shelf, k->opts.folder, keep_ns, keep_bytes, k->opts.min_free))
+		k->next_trim_ns = now;
+}
+
 void keeper__tend(struct keeper *k, uint64_t now)
 {
 	if (k->again_ns && now >= k->again_ns && !k->life && !k->ending)
@@ -295,14 +320,8 @@ void keeper__tend(struct keeper *k, uint64_t now)
 	}
 	if (k->life && json_number(k->life->stats, "table_bytes") > (double)k->opts.max_tables)
 		keeper__renew(k, "its tables have grown");
-	if (now < k->next_trim_ns)
-		return;
-	k->next_trim_ns = now + TRIM_NS;
-	if (k->opts.chunk_ns < TRIM_NS)
-		k->next_trim_ns = now + k->opts.chunk_ns;
-	if (shelf__trim(&k->shelf, k->opts.folder, k->opts.keep_ns, k->opts.keep_bytes,
-			k->opts.min_free))
-		k->next_trim_ns = now;
+	if (now >= k->next_trim_ns)
+		trim(k, now);
 }
 
 void keeper__stop(struct keeper *k)

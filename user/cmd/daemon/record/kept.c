@@ -36,8 +36,8 @@ void recording__path(const struct recording *r, uint32_t round, char out[RECORDI
 
 cJSON *recording__describe(const struct recording *r)
 {
-	static const char *const keys[] = {"elapsed_ns", "events",    "samples",
-					   "lost",       "processes", "cost_share"};
+	static const char *const keys[] = {"elapsed_ns", "events",     "samples", "lost",
+					   "processes",  "cost_share", "gone"};
 	cJSON *o = cJSON_CreateObject(), *pids;
 	char path[RECORDING_PATH_BYTES];
 

@@ -20,6 +20,7 @@ struct recording {
 	pid_t pids[16]; /* the first ones */
 	size_t nr_pids;
 	struct child child;
+	bool dump;
 	struct demand_job job; /* only while it is begun */
 	char path[DAEMON_PATH_BYTES + RECORDING_ID_BYTES + 8];
 	uint32_t rounds;               /* that are whole */

@@ -192,10 +192,10 @@ int recordings__begin(struct recordings *rs, const struct demand_job *job, struc
 	};
 	if (job->why)
 		snprintf(r->why, sizeof(r->why), "%s", job->why);
-	if (job->dump_folder)
+	r->dump = job->dump_folder != NULL;
+	if (r->dump)
 		r->child.name = "kprof-dump";
-	err = child__start(rs->opts.loop, &r->child, job->dump_folder ? dump_run : demand_run,
-			   &r->job);
+	err = child__start(rs->opts.loop, &r->child, r->dump ? dump_run : demand_run, &r->job);
 	if (err) {
 		free(r);
 		return err;
@@ -307,6 +307,14 @@ struct recording *recordings__of(struct recordings *rs, pid_t pid, uid_t uid, bo
 size_t recordings__running(const struct recordings *rs)
 {
 	return rs->running;
+}
+
+bool recordings__dumping(const struct recordings *rs)
+{
+	for (const struct recording *r = rs->first; r; r = r->next)
+		if (r->dump && r->child.pid)
+			return true;
+	return false;
 }
 
 void recordings__stop_all(struct recordings *rs)

@@ -182,7 +182,7 @@ static int look_at_rule(const struct look *l, const struct trigger_rule *rule)
 static int look_at_joined(struct look *l)
 {
 	char path[DAEMON_PATH_BYTES];
-	struct kprof_join_opts opts = {.sz = sizeof(opts), .output = path};
+	struct kprof_join_opts opts = {.sz = sizeof(opts), .output = path, .skip_gone = true};
 	int err;
 
 	snprintf(path, sizeof(path), "%s/.look.%d.tmp", l->job->folder, (int)getpid());

@@ -118,7 +118,7 @@ const struct option_row daemon_options[] = {
 		 "that ask for an end), signal:SEGV+KILL, asked:URG (its owner or root sends it that), "
 		 "oom, kmsg:GLOB"},
 	{.name = "trigger-pause", .kind = OPTION_DURATION, OPT(trigger_pause_ns),
-	 .argument = "TIME", .help = "… but not sooner than this after another such dump (60s)"},
+	 .argument = "TIME", .help = "… but by each rule not sooner than this after its last dump (60s)"},
 	{.name = "device-window", .kind = OPTION_DURATION, OPT(device_window_ns),
 	 .argument = "TIME",
 	 .help = "record what GPUs do, for so long now and then; default: never. Nothing is put into "

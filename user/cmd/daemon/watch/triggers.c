@@ -50,8 +50,7 @@ struct triggers {
 	struct stepper *steppers[MOST_PROCESSES];
 	size_t nr_steppers;
 	struct loop_watch kernel;
-	/* the last dumps', of what was asked for and of all else; 0: none yet */
-	uint64_t asked_ns, met_ns;
+	uint64_t dumped_ns[MOST_RULES]; /* the last dump by each rule; 0: none yet */
 	uint64_t looks, skipped, met, held_back, asked;
 	bool freed; /* only a look still goes on */
 };
@@ -65,20 +64,20 @@ static void free_all(struct triggers *t)
 	free(t);
 }
 
-static void meet(struct triggers *t, const struct trigger_rule *rule, uid_t asked_by,
+/* False: it is held back, by itself: what is met all the time does not hold back other rules. */
+static bool meet(struct triggers *t, const struct trigger_rule *rule, uid_t asked_by,
 		 const char *what)
 {
-	uint64_t now = now_ns(CLOCK_MONOTONIC);
-	/* users who ask again and again do not hold back the others */
-	uint64_t *last_ns = rule->kind == TRIGGER_ASKED ? &t->asked_ns : &t->met_ns;
+	uint64_t now = now_ns(CLOCK_MONOTONIC), *last_ns = &t->dumped_ns[rule - t->rules];
 
 	t->met++;
 	if (*last_ns && now < *last_ns + t->opts.pause_ns) {
 		t->held_back++;
-		return;
+		return false;
 	}
 	*last_ns = now;
 	t->opts.met(t->opts.ctx, rule, asked_by, what);
+	return true;
 }
 
 /* ---- steps ---- */
@@ -143,8 +142,8 @@ static void take_step(struct triggers *t, pid_t pid, uint64_t end_ns, double dur
 			continue;
 		snprintf(what, sizeof(what), "a step of process %d took %.1f ms, more than %.1f ms",
 			 (int)pid, duration_ns / 1e6, limit / 1e6);
-		meet(t, &t->rules[i], 0, what);
-		break;
+		if (meet(t, &t->rules[i], 0, what))
+			break; /* one dump has it */
 	}
 	s->last_end_ns = end_ns;
 	s->history[s->next] = duration_ns;
@@ -315,8 +314,8 @@ static void take_message(struct triggers *t, const char *text)
 			    : rule->kind != TRIGGER_KERNEL || fnmatch(rule->glob, text, 0))
 			continue;
 		snprintf(what, sizeof(what), "the kernel says: %.160s", text);
-		meet(t, rule, 0, what);
-		return;
+		if (meet(t, rule, 0, what))
+			return;
 	}
 }
 
@@ -375,8 +374,8 @@ void triggers__asked(struct triggers *t, uint64_t times, int signal, pid_t pid, 
 			continue;
 		snprintf(what, sizeof(what), "user %u has sent process %d signal %d (%s)", uid,
 			 (int)pid, signal, sigabbrev_np(signal));
-		meet(t, rule, uid, what);
-		return;
+		if (meet(t, rule, uid, what))
+			return;
 	}
 }
 

@@ -60,7 +60,7 @@ struct triggers;
 struct triggers_opts {
 	struct loop *loop;
 	const struct value_list *rules; /* kept */
-	uint64_t pause_ns;              /* between two dumps */
+	uint64_t pause_ns;              /* between two dumps by the same rule */
 	/* A rule was met: what it was, in a sentence. asked_by: the user of TRIGGER_ASKED, or 0. */
 	void (*met)(void *ctx, const struct trigger_rule *rule, uid_t asked_by, const char *what);
 	void *ctx;

@@ -86,6 +86,31 @@ os.kill($target, signal.SIGWINCH)"
 	rm -r "$state/flight" # the dumps are enough to be read as traces
 }
 
+looked() { # NUMBER: so many captures
+	"$KPROF" ctl status --socket "$socket" --json | jq -e --argjson n "$1" '.triggers.looks >= $n'
+}
+
+looks_more() { # NUMBER: than by now
+	wait_for "$PATIENCE" "$1 looks more" looked $(($("$KPROF" ctl status --socket "$socket" --json | jq .triggers.looks) + $1))
+}
+
+@test "a step that hangs leaves a dump while it does, of its begin and before, and no other one then or at its end" {
+	daemon_start "${flight[@]}" --flight 8s --trigger 'step>700ms' --trigger-pause 0
+	wait_for "$PATIENCE" "the flight recorder" logged recording
+	stepping 60 10 30 3600000
+	wait_for "$PATIENCE" "the dump" dump_for "^step>700ms: a step of process ${pid[target]} goes on after [0-9.]* ms, more than 700.0 ms"
+	ctl get "$(cat "$dir/dump.id")" -o "$dir/dump.kprof"
+	"$KPROF" report "$dir/dump.kprof" --by step --json --limit 0 | jq -e '[.rows[] | select(.total_ns >= 700e6) | .step] == [30] and (.rows | length) > 1'
+	looks_more 20 # for longer than the recorder keeps its begin
+	kill -KILL "${pid[target]}"
+	! wait "${pid[target]}" || fail "it lives"
+	unset 'pid[target]'
+	looks_more 4
+	"$KPROF" ctl list --socket "$socket" --json | jq -e '.recordings | length == 1'
+	daemon_stop
+	rm -r "$state/flight" # the dump is enough to be read as traces
+}
+
 @test "a GPU that was idle, by an agent that its process has already: the dump has its kernels" {
 	local cuda=$BUILD/sim/13/cudadriver
 	[ -x "$cuda" ] || fail "the test programs are not built: make test-programs"

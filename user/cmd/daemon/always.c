@@ -166,6 +166,8 @@ static void begin_triggers(struct daemon *d)
 		.loop = d->loop,
 		.rules = &d->opts->triggers,
 		.pause_ns = d->opts->trigger_pause_ns,
+		/* one that ends soon is in the dump whole, and of the others the begin still is */
+		.open_ns = d->opts->flight_ns / 4,
 		.met = on_rule,
 		.ctx = d,
 	};

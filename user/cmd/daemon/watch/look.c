@@ -56,11 +56,12 @@ static int look_at_steps(const struct look *l)
 	for (size_t i = first; i < nr; i++) {
 		const struct kprof_row *row = kprof_result_row(result, i);
 		uint64_t end_ns = from_ns + row->start_ns + row->total_ns;
-		double numbers[] = {row->pid, (double)end_ns, (double)row->total_ns};
+		double numbers[] = {row->pid, (double)end_ns, (double)row->total_ns,
+				    end_ns >= until_ns};
 
-		/* others were told of by the look before, or still go on */
-		if (end_ns >= l->new_ns && end_ns < until_ns)
-			cJSON_AddItemToArray(list, cJSON_CreateDoubleArray(numbers, 3));
+		/* others were told of by the look before */
+		if (end_ns >= l->new_ns)
+			cJSON_AddItemToArray(list, cJSON_CreateDoubleArray(numbers, 4));
 	}
 	kprof_result_free(result);
 	link_send(l->fd, m);

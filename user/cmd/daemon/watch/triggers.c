@@ -24,11 +24,14 @@
 #define MOST_PROCESSES 256
 #define TOO_LONG_NS (120 * SECOND_NS)
 #define MESSAGE_BYTES 8192 /* of the kernel: longer ones are cut (printk) */
+#define BORDER_NS (SECOND_NS / 1000) /* between two captures, a shorter time is none */
 
 /* The steps of one process. */
 struct stepper {
 	pid_t pid;
 	uint64_t last_end_ns;
+	uint64_t open_since_ns, open_seen_ns; /* the step that goes on, or 0; when it last did */
+	uint64_t told;                        /* 1 << number of each rule that it has met */
 	double history[HISTORY]; /* a ring of durations */
 	size_t nr, next;
 };
@@ -128,23 +131,56 @@ static double limit_of(const struct trigger_rule *rule, const struct stepper *s)
 	return s->nr < LEAST_HISTORY ? 0 : percentile_of(s, rule->percentile) * rule->factor;
 }
 
-static void take_step(struct triggers *t, pid_t pid, uint64_t end_ns, double duration_ns)
+/* A step by its times, which may be the one that went on when it was last looked at. */
+static void follow(struct stepper *s, uint64_t begin_ns, uint64_t end_ns)
+{
+	if (!s->open_since_ns || begin_ns > s->open_seen_ns + BORDER_NS) {
+		s->open_since_ns = begin_ns;
+		s->told = 0;
+	}
+	/* captures from before may be gone, and the begin with them */
+	if (begin_ns < s->open_since_ns)
+		s->open_since_ns = begin_ns;
+	s->open_seen_ns = end_ns;
+}
+
+/* Each rule is met once by a step, be it while that goes on or when it is over. */
+static void check_step(struct triggers *t, struct stepper *s, double ns, bool goes_on)
+{
+	double limits[MOST_RULES];
+	uint64_t longer = 0;
+	char what[160];
+
+	for (size_t i = 0; i < t->nr; i++) {
+		limits[i] = t->rules[i].kind == TRIGGER_STEP ? limit_of(&t->rules[i], s) : 0;
+		if (limits[i] > 0 && ns > limits[i])
+			longer |= 1ull << i;
+	}
+	for (size_t i = 0; i < t->nr; i++) {
+		if (!((longer & ~s->told) >> i & 1))
+			continue;
+		snprintf(what, sizeof(what), "a step of process %d %s %.1f ms, more than %.1f ms",
+			 (int)s->pid, goes_on ? "goes on after" : "took", ns / 1e6,
+			 limits[i] / 1e6);
+		if (meet(t, &t->rules[i], 0, what))
+			s->told |= longer; /* one dump has it, for all of these */
+	}
+}
+
+static void take_step(struct triggers *t, pid_t pid, uint64_t end_ns, double duration_ns,
+		      bool goes_on)
 {
 	struct stepper *s = stepper_of(t, pid);
-	char what[160];
 
 	if (!s || end_ns <= s->last_end_ns)
 		return;
-	for (size_t i = 0; i < t->nr; i++) {
-		double limit = t->rules[i].kind == TRIGGER_STEP ? limit_of(&t->rules[i], s) : 0;
-
-		if (!(limit > 0 && duration_ns > limit))
-			continue;
-		snprintf(what, sizeof(what), "a step of process %d took %.1f ms, more than %.1f ms",
-			 (int)pid, duration_ns / 1e6, limit / 1e6);
-		if (meet(t, &t->rules[i], 0, what))
-			break; /* one dump has it */
-	}
+	follow(s, end_ns - (uint64_t)duration_ns, end_ns);
+	duration_ns = (double)(end_ns - s->open_since_ns);
+	if (!goes_on || duration_ns >= (double)t->opts.open_ns)
+		check_step(t, s, duration_ns, goes_on);
+	if (goes_on)
+		return;
+	s->open_since_ns = 0;
 	s->last_end_ns = end_ns;
 	s->history[s->next] = duration_ns;
 	s->next = (s->next + 1) % HISTORY;
@@ -158,12 +194,13 @@ static void take_steps(struct triggers *t, const cJSON *steps)
 	cJSON_ArrayForEach(step, steps)
 	{
 		const cJSON *pid = cJSON_GetArrayItem(step, 0), *end = cJSON_GetArrayItem(step, 1),
-			    *ns = cJSON_GetArrayItem(step, 2);
+			    *ns = cJSON_GetArrayItem(step, 2), *on = cJSON_GetArrayItem(step, 3);
 
 		if (cJSON_IsNumber(pid) && cJSON_IsNumber(end) && cJSON_IsNumber(ns) &&
-		    end->valuedouble > 0 && end->valuedouble < 1e19)
+		    end->valuedouble > 0 && end->valuedouble < 1e19 && ns->valuedouble >= 0 &&
+		    ns->valuedouble <= end->valuedouble)
 			take_step(t, (pid_t)pid->valueint, (uint64_t)end->valuedouble,
-				  ns->valuedouble);
+				  ns->valuedouble, cJSON_GetNumberValue(on) > 0);
 	}
 }
 

@@ -50,7 +50,8 @@ struct look_job {
 };
 /*
  * Sends {"met": number of a rule, "what": a sentence, "pid"} for each that was, and {"steps":
- * [[pid, end, duration], …]} of the whole steps, in ns of CLOCK_MONOTONIC, at most some hundreds.
+ * [[pid, end, duration, goes on], …]}, in ns of CLOCK_MONOTONIC, at most some hundreds. Of one that
+ * goes on (1): to the end of the captures, and as much of it as these have.
  */
 int look_run(int fd, void *job);
 
@@ -61,6 +62,7 @@ struct triggers_opts {
 	struct loop *loop;
 	const struct value_list *rules; /* kept */
 	uint64_t pause_ns;              /* between two dumps by the same rule */
+	uint64_t open_ns;               /* a step that goes on counts when it has for so long */
 	/* A rule was met: what it was, in a sentence. asked_by: the user of TRIGGER_ASKED, or 0. */
 	void (*met)(void *ctx, const struct trigger_rule *rule, uid_t asked_by, const char *what);
 	void *ctx;

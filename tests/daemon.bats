@@ -250,6 +250,23 @@ samples_nothing() {
 	daemon_stop
 }
 
+@test "what a recorder has left that is not configured any more since a restart is removed by its limits, too" {
+	mkdir -p "$dir/state"/{samples,flight,device}
+	local name new="0000000000002-1-1.kprof"
+	for name in samples flight device; do
+		touch -d "2 hours ago" "$dir/state/$name/0000000000001-1-1.kprof"
+		touch -d "2 minutes ago" "$dir/state/$name/$new"
+	done
+	daemon_start --no-sampling --keep 1h --flight 60s
+	for name in samples flight device; do
+		wait_for "$PATIENCE" "what is old to go" gone "$dir/state/$name/0000000000001-1-1.kprof"
+	done
+	wait_for "$PATIENCE" "what is old to go" gone "$dir/state/flight/$new"
+	[ "$(cd "$dir/state" && echo */"$new")" = "device/$new samples/$new" ]
+	daemon_stop
+	rm "$dir/state"/*/"$new" # they are empty
+}
+
 sampler_is() { # JQ
 	"$KPROF" ctl status --socket "$socket" --json | jq -e ".sampler.now | $1" >/dev/null
 }

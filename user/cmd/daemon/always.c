@@ -13,6 +13,7 @@
 #include "cmd/daemon/watch/triggers.h"
 
 #define RECORDERS_SHARE 0.8 /* of what all may cost */
+#define TRIM_NS 10000000000ull
 /* While a device window goes on, it may cost so many times what all may cost in the mean. */
 #define WINDOW_TIMES 10
 #define WINDOW_TYPES \
@@ -290,4 +291,31 @@ int always_device(struct daemon *d)
 		return windows__new(&windows, &d->windows);
 	windows__change(d->windows, &windows);
 	return 0;
+}
+
+/* ---- what is left of before ---- */
+
+void always_tend(struct daemon *d, uint64_t now)
+{
+	const struct daemon_opts *o = d->opts;
+	const struct {
+		const char *name;
+		bool there; /* who records into it keeps it to its limits, also when it has ended */
+		uint64_t keep_ns, keep_bytes;
+	} folders[] = {
+		{"samples", d->sampler, o->keep_ns, o->keep_bytes},
+		{"flight", d->flight, o->flight_ns, o->flight_bytes},
+		{"device", d->windows, o->keep_ns, o->keep_bytes},
+	};
+	char path[DAEMON_PATH_BYTES];
+
+	if (now < d->next_left_ns)
+		return;
+	d->next_left_ns = now + TRIM_NS;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", o->state, folders[i].name);
+		if (!folders[i].there && shelf__trim(&d->left[i], path, folders[i].keep_ns,
+						     folders[i].keep_bytes, o->min_free))
+			d->next_left_ns = now;
+	}
 }

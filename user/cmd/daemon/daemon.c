@@ -134,6 +134,7 @@ static void tick(struct daemon *d)
 	serve__tend(d->serve, now); /* before the next window: the last one has said something */
 	if (d->windows)
 		windows__tend(d->windows, now);
+	always_tend(d, now);
 	if (d->pusher)
 		pusher__tend(d->pusher, now);
 	serve_kineto(d, now);

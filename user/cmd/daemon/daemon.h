@@ -495,6 +495,8 @@ struct daemon {
 	struct recordings *recordings;
 	struct keeper *sampler, *flight;
 	struct windows *windows;   /* NULL: there never were any */
+	struct shelf left[3];      /* always.c: what these have left, where there are none now */
+	uint64_t next_left_ns;
 	struct triggers *triggers; /* NULL: there are none */
 	struct pusher *pusher;     /* NULL: nothing is pushed */
 	struct kineto *kineto;     /* NULL: it is not served */
@@ -524,6 +526,8 @@ void listing__forget(struct daemon *d);
 int always_sample(struct daemon *d);
 int always_watch(struct daemon *d);
 int always_device(struct daemon *d);
+/* Once a second: folders of what is not recorded any more since a restart are kept to limits. */
+void always_tend(struct daemon *d, uint64_t now_ns);
 
 /* ---- state.c ---- */
 

@@ -307,12 +307,23 @@ gone() {
 	mount -t tmpfs -o size=3m,mode=755 none "$dir/state"
 	full=$dir/state
 	daemon_start --chunk 1s
-	wait_for "$PATIENCE" "two captures" stored samples 2
+	wait_for "$PATIENCE" "four captures" stored samples 4
+	# with the recorder stopped, a quarter of what is stored is in the way of what is to stay free
+	local before left recorder
+	recorder=$("$KPROF" ctl status --socket "$socket" --json | jq .sampler.pid)
+	kill -STOP "$recorder"
+	before=$(stored_names samples)
+	head -c $(($(df --output=avail -B 1 "$full" | tail -n 1) - (1 << 20) + $(du -s -B 1 "$full/samples" | cut -f 1) / 4)) /dev/zero >"$full/part"
+	wait_for "$PATIENCE" "the oldest to go" gone "$full/samples/$(head -n 1 <<<"$before")"
+	wait_for "$PATIENCE" "it to be said" logged disk ".folder == \"$full/samples\" and .files > 0 and .bytes > 0"
+	left=$(stored_names samples)
+	[ -n "$left" ] && [ "$left" = "$(tail -n "$(wc -l <<<"$left")" <<<"$before")" ]
+	kill -CONT "$recorder"
+	rm "$full/part"
 	head -c 100M /dev/zero >"$dir/state/filler" || true
 	wait_for "$PATIENCE" "it to notice" logged recorder '.message | test("No space")'
 	"$KPROF" ctl status --socket "$socket" --json | jq -e '.sampler.state == "recording"'
 	rm "$dir/state/filler"
-	local before
 	before=$(stored_names samples | tail -n 1)
 	wait_for "$PATIENCE" "it to store again" stored_after "$before"
 	daemon_stop

@@ -132,6 +132,7 @@ int folder_make(const char *path, mode_t mode);
 struct folder_sums {
 	uint64_t files, bytes;
 	uint64_t removed, removed_bytes; /* by this call */
+	uint64_t wanted, wanted_bytes;   /* of these, only for the disk to have min_free bytes */
 	bool more;                       /* is to be removed, soon: enough was done for one turn */
 };
 /*
@@ -146,6 +147,13 @@ bool folder_enough(uint64_t begun_ns, uint64_t removed);
 struct shelf;
 void folder_trim(const char *path, uint64_t keep_ns, uint64_t most_bytes, uint64_t min_free,
 		 struct shelf *shelf, struct folder_sums *sums);
+/* What was removed of a folder for want of space, and is not in the log yet. All zero at first. */
+struct folder_want {
+	uint64_t files, bytes, next_ns;
+};
+/* After folder_trim(): says it in the log, once a minute at most. */
+void folder_say_want(struct folder_want *w, const char *path, uint64_t min_free,
+		     const struct folder_sums *sums);
 /*
  * A folder, and how old the captures are that this daemon has stored there: by a clock that nobody
  * sets. Of others the times of their files say it. All zero at first.
@@ -155,6 +163,7 @@ struct shelf {
 	size_t nr, cap;
 	struct folder_sums sums;         /* when it was last looked at */
 	uint64_t removed, removed_bytes; /* in all */
+	struct folder_want want;
 };
 /* A capture was stored there just now. */
 void shelf__note(struct shelf *s, const char *path);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cmd/daemon/daemon.h"
+#include "cmd/print/text.h"
 #include "kprof/chunks.h"
 
 struct dump {
@@ -21,6 +22,7 @@ struct dump {
 	int fd;
 	char **paths;
 	size_t nr;
+	uint64_t bytes; /* of those that were stored in the time that is asked for */
 	bool cancel;
 };
 
@@ -64,6 +66,16 @@ static const char *folder_of(const struct dump *d)
 	return folder;
 }
 
+static void count(struct dump *d, const char *path)
+{
+	uint64_t last_ns = d->job->last_ns, now = now_ns(CLOCK_REALTIME);
+	struct stat st;
+
+	if (!stat(path, &st) &&
+	    (!last_ns || (uint64_t)st.st_mtim.tv_sec * 1000000000 + last_ns >= now))
+		d->bytes += folder_bytes(&st);
+}
+
 /* The captures of the folder, of before the request. */
 static int find(struct dump *d)
 {
@@ -76,12 +88,29 @@ static int find(struct dump *d)
 	d->paths = calloc(nr ? nr : 1, sizeof(*d->paths));
 	for (size_t i = 0; i < nr && d->paths; i++)
 		if (asprintf(&d->paths[d->nr], "%s/%s", d->job->dump_folder, names[i]) >= 0)
-			d->nr++;
+			count(d, d->paths[d->nr++]);
 	folder_list_free(names, nr);
 	if (d->nr)
 		return 0;
 	return fail(d, "it has some once it has recorded for some seconds",
 		    "the flight recorder has no capture yet");
+}
+
+/* It takes no more than these do together. Nothing else is to give way to it. */
+static int check_room(const struct dump *d)
+{
+	char bytes[TEXT_NUMBER_BYTES], there[TEXT_NUMBER_BYTES], least[TEXT_NUMBER_BYTES];
+	uint64_t free_bytes = folder_free(folder_of(d)), min_free = d->job->min_free;
+	char error[256];
+
+	if (free_bytes >= min_free && free_bytes - min_free >= d->bytes)
+		return 0;
+	snprintf(error, sizeof(error),
+		 "there is no room for a dump of up to %s: the disk has %s left, and %s are to "
+		 "stay free (min-free)",
+		 text_bytes(bytes, d->bytes), text_bytes(there, free_bytes),
+		 text_bytes(least, min_free));
+	return fail(d, "free some of the disk, or ask for less of it (--last)", error);
 }
 
 static int go_on(void *ctx, size_t done, size_t total)
@@ -128,6 +157,8 @@ int dump_run(int fd, void *job)
 		opts.from_mono_ns = now - d.job->last_ns;
 	send_state(&d, "preparing", NULL);
 	err = find(&d);
+	if (!err)
+		err = check_room(&d);
 	if (err) {
 		free_paths(&d);
 		return EXIT_FAILED;

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +14,12 @@
 #include <unistd.h>
 
 #include "cmd/daemon/daemon.h"
+#include "cmd/print/text.h"
 
 #define SUFFIX ".kprof"
 #define MOST_REMOVED 64      /* in one turn of the loop */
 #define TURN_NS 100000000ull /* … and the time after which none follows: the disk may be slow */
+#define SAY_NS 60000000000ull
 #define UNFINISHED_NS \
 	(3600ull * 1000000000) /* a hidden file that nobody has written to for so long */
 
@@ -268,6 +271,7 @@ bool shelf__trim(struct shelf *s, const char *path, uint64_t keep_ns, uint64_t m
 	folder_trim(path, keep_ns, most_bytes, min_free, s, &s->sums);
 	s->removed += s->sums.removed;
 	s->removed_bytes += s->sums.removed_bytes;
+	folder_say_want(&s->want, path, min_free, &s->sums);
 	return s->sums.more;
 }
 
@@ -343,8 +347,9 @@ void folder_trim(const char *path, uint64_t keep_ns, uint64_t most_bytes, uint64
 	qsort(all, found, sizeof(*all), by_age);
 	for (size_t i = 0; i < found; i++) {
 		bool old = keep_ns && all[i].age_ns > keep_ns;
+		bool wanted = !old && sums->bytes <= most_bytes;
 
-		if (!old && sums->bytes <= most_bytes && free_bytes >= min_free)
+		if (wanted && free_bytes >= min_free)
 			continue;
 		if (folder_enough(begun, sums->removed)) {
 			sums->more = true;
@@ -356,6 +361,8 @@ void folder_trim(const char *path, uint64_t keep_ns, uint64_t most_bytes, uint64
 		sums->bytes -= all[i].bytes;
 		sums->removed++;
 		sums->removed_bytes += all[i].bytes;
+		sums->wanted += wanted;
+		sums->wanted_bytes += wanted ? all[i].bytes : 0;
 		free_bytes += free_bytes == UINT64_MAX ? 0 : all[i].bytes;
 	}
 	remove_unfinished(path, now_ns(CLOCK_REALTIME));
@@ -364,4 +371,27 @@ out:
 	folder_list_free(names, nr);
 	if (dir >= 0)
 		close(dir);
+}
+
+void folder_say_want(struct folder_want *w, const char *path, uint64_t min_free,
+		     const struct folder_sums *sums)
+{
+	char least[TEXT_NUMBER_BYTES], bytes[TEXT_NUMBER_BYTES];
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
+	cJSON *fields;
+
+	w->files += sums->wanted;
+	w->bytes += sums->wanted_bytes;
+	if (!w->files || now < w->next_ns)
+		return;
+	fields = cJSON_CreateObject();
+	cJSON_AddStringToObject(fields, "folder", path);
+	cJSON_AddNumberToObject(fields, "files", (double)w->files);
+	cJSON_AddNumberToObject(fields, "bytes", (double)w->bytes);
+	cJSON_AddStringToObject(fields, "hint", "free some of the disk, or lower min-free");
+	log_line("warning", "disk", fields,
+		 "the disk had less than %s left (min-free): the oldest %" PRIu64
+		 " captures of %s were removed, %s",
+		 text_bytes(least, min_free), w->files, path, text_bytes(bytes, w->bytes));
+	*w = (struct folder_want){.next_ns = now + SAY_NS};
 }

@@ -39,6 +39,7 @@ struct recordings {
 	size_t nr, running;
 	uint32_t number;
 	uint64_t next_trim_ns;
+	struct folder_want want;
 	struct {
 		uid_t uid;
 		uint64_t at_ns;

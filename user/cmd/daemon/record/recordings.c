@@ -379,6 +379,7 @@ void recordings__tend(struct recordings *rs, uint64_t now)
 	if (!more) {
 		folder_trim(rs->opts.folder, rs->opts.keep_ns, rs->opts.keep_bytes,
 			    rs->opts.min_free, NULL, &sums);
+		folder_say_want(&rs->want, rs->opts.folder, rs->opts.min_free, &sums);
 		more = sums.more | (sums.removed && recordings__forget_old(rs));
 	}
 	if (more)

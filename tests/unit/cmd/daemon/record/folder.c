@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Folders of captures: how old they are, and how much of them one turn of the loop removes. */
+/* Folders of captures: how old they are, and how much of them goes: in one turn of the loop, by bytes, for space. */
 #include "unit.h"
 
+#include <cjson/cJSON.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -10,6 +12,7 @@
 
 #define FILES 150
 #define AT_ONCE 64
+#define PIECE (256ull << 10)
 
 static const uint64_t hour_ns = 3600ull * 1000000000;
 static char folder[] = "/tmp/kprof-unit-folder-XXXXXX";
@@ -121,4 +124,103 @@ static void unfinished(void)
 	CHECK(!rmdir(folder));
 }
 
-UNIT_MAIN(TEST(not_all_at_once), TEST(by_a_clock_that_nobody_sets), TEST(unfinished))
+/* So many new captures of nearly PIECE each, the first one the oldest. */
+static void make_large(int nr)
+{
+	char path[128];
+	int fd;
+
+	CHECK(mkdtemp(strcpy(folder, "/tmp/kprof-unit-folder-XXXXXX")));
+	for (int i = 0; i < nr; i++) {
+		make(i, "kprof", time(NULL));
+		snprintf(path, sizeof(path), "%s/%013d-1-1.kprof", folder, i);
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+		CHECK(fd >= 0 && !posix_fallocate(fd, 0, PIECE - (16 << 10)));
+		close(fd);
+	}
+}
+
+/* How many there are; first: the number of the oldest. */
+static size_t there(long *first)
+{
+	char **names;
+	size_t nr;
+
+	CHECK(!folder_list(folder, &names, &nr));
+	*first = nr ? strtol(names[0], NULL, 10) : -1;
+	folder_list_free(names, nr);
+	return nr;
+}
+
+static void no_more_than_so_many_bytes(void)
+{
+	struct folder_sums sums;
+	long first;
+
+	make_large(6);
+	folder_trim(folder, hour_ns, 4 * PIECE, 0, NULL, &sums);
+	CHECK(there(&first) == 4 && first == 2);
+	CHECK(sums.files == 4 && sums.removed == 2 && !sums.wanted);
+	CHECK(sums.bytes <= 4 * PIECE && sums.bytes > 3 * PIECE);
+	folder_trim(folder, 0, 0, 0, NULL, &sums);
+	CHECK(!rmdir(folder));
+}
+
+/* How many lines of this event are in what was said, and the numbers of the last one. */
+static int said(const char *path, double *files, double *bytes)
+{
+	static char line[4096];
+	FILE *f = fopen(path, "re");
+	int nr = 0;
+
+	CHECK(f);
+	while (fgets(line, sizeof(line), f)) {
+		cJSON *o = cJSON_Parse(line);
+		const char *event =
+			cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "event"));
+
+		if (event && !strcmp(event, "disk")) {
+			nr++;
+			*files = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(o, "files"));
+			*bytes = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(o, "bytes"));
+		}
+		cJSON_Delete(o);
+	}
+	fclose(f);
+	return nr;
+}
+
+/* For want of space the oldest go first, some at once, and the log says how many: now and then. */
+static void for_want_of_space(void)
+{
+	const uint64_t all = UINT64_MAX / 2; /* no disk has so much */
+	char log[] = "/tmp/kprof-unit-log-XXXXXX";
+	int fd = mkstemp(log), before = dup(STDERR_FILENO);
+	double files = 0, bytes = 0;
+	struct shelf s = {0};
+	long first;
+
+	make_large(AT_ONCE + 6);
+	CHECK(fd >= 0 && before >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+	CHECK(!shelf__trim(&s, folder, hour_ns, UINT64_MAX, 0)); /* there is room */
+	CHECK_EQ(said(log, &files, &bytes), 0);
+	CHECK(shelf__trim(&s, folder, hour_ns, UINT64_MAX, all));
+	CHECK_EQ(there(&first), AT_ONCE + 6 - s.removed);
+	CHECK_EQ(first, s.removed);
+	CHECK_EQ(said(log, &files, &bytes), 1);
+	CHECK(files == (double)s.removed && bytes == (double)s.removed_bytes && files > 0);
+	while (shelf__trim(&s, folder, hour_ns, UINT64_MAX, all))
+		;
+	CHECK_EQ(there(&first), 0);
+	CHECK_EQ(said(log, &files, &bytes), 1);
+	s.want.next_ns = 0; /* a minute later */
+	CHECK(!shelf__trim(&s, folder, hour_ns, UINT64_MAX, all));
+	CHECK_EQ(said(log, &files, &bytes), 2);
+	CHECK_EQ(s.want.files, 0);
+	CHECK(dup2(before, STDERR_FILENO) >= 0 && !close(fd) && !close(before) && !unlink(log));
+	shelf__free(&s);
+	CHECK(!rmdir(folder));
+}
+
+UNIT_MAIN(TEST(not_all_at_once), TEST(by_a_clock_that_nobody_sets), TEST(unfinished),
+	  TEST(no_more_than_so_many_bytes), TEST(for_want_of_space))

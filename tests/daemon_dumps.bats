@@ -111,6 +111,33 @@ looks_more() { # NUMBER: than by now
 	rm -r "$state/flight" # the dump is enough to be read as traces
 }
 
+@test "whom samples leave out, by name or user, is not watched either; others are" {
+	local secret=s${comm:1} user name option d
+	mkdir -m 755 "$dir/own" && cp "$library" "$dir/own"
+	for d in "$dir" "$BATS_FILE_TMPDIR" "$BATS_RUN_TMPDIR"; do chmod a+x "$d" "$(dirname "$d")"; done
+	for option in "--exclude-comm=$secret" --user=65533; do
+		daemon_start "${flight[@]}" --watch "?${comm:1}" "$option"
+		wait_for "$PATIENCE" "the flight recorder" logged recording
+		for name in "$secret" "$comm"; do
+			rm -f "$dir/own/$name" && cp "$driver" "$dir/own/$name"
+			user=0
+			[ "$name" != "$comm" ] || user=65533
+			target_start "$name" setpriv --reuid "$user" --clear-groups "$dir/own/$name" count --n 1000 --linger
+			[ "$name" = "$secret" ] || wait_for "$PATIENCE" "it to be watched" watched
+			target_go "$name"
+			target_result "$name"
+		done
+		ctl processes --json -p "${pid[$secret]}"
+		[ "$option" = --user=65533 ] || jq -e '[.processes[].watched] == [false]' "$dir/stdout"
+		ctl dump -o "$dir/dump.kprof"
+		has_all "$dir/dump.kprof" "$dir/$comm.json"
+		"$KPROF" report "$dir/dump.kprof" --by process --json | jq -e --argjson p "${pid[$comm]}" '[.rows[].pid] == [$p]'
+		for name in "$secret" "$comm"; do target_end "$name"; done
+		daemon_stop
+		rm -r "$dir/daemon.err" "$state/flight"
+	done
+}
+
 @test "a GPU that was idle, by an agent that its process has already: the dump has its kernels" {
 	local cuda=$BUILD/sim/13/cudadriver
 	[ -x "$cuda" ] || fail "the test programs are not built: make test-programs"

@@ -300,5 +300,5 @@ static void what_is_refused(void)
 }
 
 UNIT_MAIN({"(set-up)", scratch__make}, TEST(two_parts_are_one), TEST(one_is_missing),
-	  TEST(two_recordings_overlap), TEST(one_is_removed_meanwhile),
-	  TEST(the_oldest_are_gone), TEST(what_is_refused), {"(clean-up)", scratch__remove})
+	  TEST(two_recordings_overlap), TEST(one_is_removed_meanwhile), TEST(the_oldest_are_gone),
+	  TEST(what_is_refused), {"(clean-up)", scratch__remove})

@@ -214,8 +214,6 @@ int always_watch(struct daemon *d)
 				.confine = true,
 				.no_cmdlines = !opts->record_cmdline,
 				.rotates = true,
-				.choice.comms = (const char *const *)opts->watch.items,
-				.choice.nr_comms = opts->watch.nr,
 				.command = "kprof daemon",
 			},
 		.stored = on_flight_chunk,
@@ -234,6 +232,9 @@ int always_watch(struct daemon *d)
 		return message_error();
 	}
 	keeper.session.max_overhead = overhead_of(opts);
+	chosen_fill(&opts->chosen, &keeper.session.choice);
+	keeper.session.choice.comms = (const char *const *)opts->watch.items;
+	keeper.session.choice.nr_comms = opts->watch.nr;
 	snprintf(keeper.folder, sizeof(keeper.folder), "%s/flight", opts->state);
 	return begin_keeper(&keeper, &d->flight);
 }

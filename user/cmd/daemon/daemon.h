@@ -503,8 +503,8 @@ struct daemon {
 	struct clients *clients;
 	struct recordings *recordings;
 	struct keeper *sampler, *flight;
-	struct windows *windows;   /* NULL: there never were any */
-	struct shelf left[3];      /* always.c: what these have left, where there are none now */
+	struct windows *windows; /* NULL: there never were any */
+	struct shelf left[3];    /* always.c: what these have left, where there are none now */
 	uint64_t next_left_ns;
 	struct triggers *triggers; /* NULL: there are none */
 	struct pusher *pusher;     /* NULL: nothing is pushed */

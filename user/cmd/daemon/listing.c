@@ -44,14 +44,19 @@ struct listing {
 
 /* ---- inside of the process ---- */
 
-static bool is_watched(const struct daemon *d, const char *comm)
+static bool matches(const struct value_list *globs, const char *comm)
 {
-	const struct value_list *names = &d->opts->watch;
-
-	for (size_t i = 0; i < names->nr && d->flight; i++)
-		if (!fnmatch(names->items[i], comm, 0))
+	for (size_t i = 0; i < globs->nr; i++)
+		if (!fnmatch(globs->items[i], comm, 0))
 			return true;
 	return false;
+}
+
+/* By its name; whose it is, and its cgroup, the recorder knows. */
+static bool is_watched(const struct daemon *d, const char *comm)
+{
+	return d->flight && matches(&d->opts->watch, comm) &&
+	       !matches(&d->opts->chosen.exclude_comms, comm);
 }
 
 static void add_text(cJSON *o, const char *key, const char *text)

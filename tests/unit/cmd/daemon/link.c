@@ -49,8 +49,7 @@ static void the_librarys_cause(void)
 static void a_dump_without_room(void)
 {
 	char folder[] = "/tmp/kprof-unit-link-XXXXXX", chunk[64], made[64];
-	struct demand_job job = {
-		.dump_folder = folder, .path = made, .min_free = UINT64_MAX / 2};
+	struct demand_job job = {.dump_folder = folder, .path = made, .min_free = UINT64_MAX / 2};
 	bool closed = false;
 	int ends[2], fd, status;
 	cJSON *m;

@@ -23,7 +23,7 @@
 #define MOST_RULES 64
 #define MOST_PROCESSES 256
 #define TOO_LONG_NS (120 * SECOND_NS)
-#define MESSAGE_BYTES 8192 /* of the kernel: longer ones are cut (printk) */
+#define MESSAGE_BYTES 8192           /* of the kernel: longer ones are cut (printk) */
 #define BORDER_NS (SECOND_NS / 1000) /* between two captures, a shorter time is none */
 
 /* The steps of one process. */
@@ -32,7 +32,7 @@ struct stepper {
 	uint64_t last_end_ns;
 	uint64_t open_since_ns, open_seen_ns; /* the step that goes on, or 0; when it last did */
 	uint64_t told;                        /* 1 << number of each rule that it has met */
-	double history[HISTORY]; /* a ring of durations */
+	double history[HISTORY];              /* a ring of durations */
 	size_t nr, next;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Folders of captures: how old they are, and how much of them goes: in one turn of the loop, by bytes, for space. */
+/* Folders of captures: how old they are; what goes in one turn of the loop, by bytes, for space. */
 #include "unit.h"
 
 #include <cjson/cJSON.h>

@@ -134,6 +134,29 @@ is_recording() {
 	[ "$(state_of "$1")" = recording ]
 }
 
+@test "what is prepared takes its start's time and length, and refuses by name what comes too late" {
+	daemon_start --no-sampling
+	spawn target sleep 1000
+	local id at option
+	ctl prepare -p "${pid[target]}"
+	id=$(cat "$dir/stdout")
+	for option in --shapes --steps=5 --repeat=2 --tid=1; do
+		kprof_says 2 ctl start --socket "$socket" "$id" "$option"
+		grep -q "^kprof: ${option%=*} comes too late: recording $id is prepared" "$dir/stderr" || fail "$option" "$(cat "$dir/stderr")"
+		grep -q "^hint: .*kprof ctl prepare" "$dir/stderr"
+	done
+	ctl_refused "start in more than a day" start "$id" --start-at 4000000000
+	[ "$(state_of "$id")" = prepared ]
+	at=$(($(date +%s) + 3))
+	ctl start "$id" --start-at "$at" -d 1s
+	[ "$(cat "$dir/stdout")" = "$id" ]
+	ctl_refused "started already" start "$id"
+	wait_for "$PATIENCE" "its end" is_done "$id"
+	"$KPROF" ctl status --socket "$socket" --json "$id" | jq -e --argjson at "$at" '.started_ms >= $at * 1000 and .elapsed_ns >= 1e9'
+	kill "${pid[target]}"
+	daemon_stop
+}
+
 @test "two daemons refuse each other; one that was killed leaves nothing in the way, and what it recorded" {
 	daemon_start --no-sampling
 	kprof_says 1 daemon --state "$state" --socket "$socket" --config /dev/null

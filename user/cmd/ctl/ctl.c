@@ -26,6 +26,7 @@ struct ctl {
 	const struct command *self;
 	struct record_opts *opts;
 	const char *verb, *id; /* NULL: none was given */
+	uint64_t start_at_ns;  /* CLOCK_REALTIME; 0: none was given */
 	int argc;
 	char **argv;
 	cJSON *answer;
@@ -117,6 +118,45 @@ static int print_id(const struct ctl *c)
 	return EXIT_DONE;
 }
 
+/* What can still be chosen for a recording that is prepared. */
+static bool is_of_start(void *lasts, const char *name)
+{
+	static const char *const names[] = {"start-at", "duration", "socket", "json",
+					    "quiet",    "verbose",  "config"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(names[i], name)) {
+			*(bool *)lasts |= !strcmp(name, "duration");
+			return true;
+		}
+	return false;
+}
+
+static int start_prepared(struct ctl *c)
+{
+	const char *refused;
+	bool lasts = false; /* as is said here, and not by a configuration file */
+	cJSON *question;
+	int code;
+
+	if (!options_used(c->self, c->argc, c->argv, is_of_start, &lasts, &refused)) {
+		message_warn("start ID takes --start-at and --duration; all else is for "
+			     "`kprof ctl prepare`",
+			     "--%s comes too late: recording %s is prepared without it", refused,
+			     c->id);
+		return EXIT_USAGE;
+	}
+	question = cJSON_CreateObject();
+	if (lasts)
+		cJSON_AddNumberToObject(question, "duration_ns", (double)c->opts->duration_ns);
+	if (c->start_at_ns) {
+		cJSON_AddNumberToObject(question, "start_at_ns", (double)c->start_at_ns);
+		cJSON_AddBoolToObject(question, "later", true);
+	}
+	code = ask(c, question, LONG_MS);
+	return code >= 0 ? code : print_id(c);
+}
+
 static int begin(struct ctl *c)
 {
 	int code;
@@ -124,9 +164,13 @@ static int begin(struct ctl *c)
 	if (c->id && c->opts->pids.nr)
 		return message_usage(c->self->name,
 				     "either a recording that was prepared, or a process (-p PID)");
-	if (!c->id && !c->opts->pids.nr)
+	if (c->id && !strcmp(c->verb, "prepare"))
+		return message_usage(c->self->name, "'%s' is too many", c->id);
+	if (c->id)
+		return start_prepared(c);
+	if (!c->opts->pids.nr)
 		return message_usage(c->self->name, "no process is given (-p PID)");
-	code = ask(c, c->id ? cJSON_CreateObject() : options_given(c), LONG_MS);
+	code = ask(c, options_given(c), LONG_MS);
 	return code >= 0 ? code : print_id(c);
 }
 
@@ -410,10 +454,9 @@ static int run(const struct command *self, int argc, char **argv)
 {
 	struct record_opts opts = {0};
 	struct ctl c = {.self = self, .opts = &opts, .argc = argc, .argv = argv, .file = -1};
-	uint64_t at;
 	int first, code = record_opts_parse(self, argc, argv, &opts, &first);
 
-	if (code < 0 && opts.start_at && ctl_time(opts.start_at, &at))
+	if (code < 0 && opts.start_at && ctl_time(opts.start_at, &c.start_at_ns))
 		code = message_usage(self->name,
 				     "--start-at: '%s' is no time (1700000000, 12:30:00, +5s)",
 				     opts.start_at);

@@ -51,6 +51,7 @@ extern const struct command cmd_daemon;
 
 #define DAEMON_PATH_BYTES 512
 #define RECORDING_ID_BYTES 40
+#define FURTHEST_START_NS (24 * 3600 * 1000000000ull) /* probes are in place until then */
 
 /* Who records a process that dyno means. */
 enum kineto_engine {
@@ -469,7 +470,8 @@ uid_t recording__uid(const struct recording *r);
 bool recording__is_of(const struct recording *r, pid_t pid);
 /* What is known of it, for clients. The caller deletes it. */
 struct cJSON *recording__describe(const struct recording *r);
-void recording__start(struct recording *r);
+/* at_ns, of CLOCK_REALTIME, and duration_ns: 0: as it was prepared. */
+void recording__start(struct recording *r, uint64_t at_ns, uint64_t duration_ns);
 void recording__stop(struct recording *r);
 void recording__cancel(struct recording *r);
 /* Opens what was recorded; round 0: the only one, or the last. A descriptor or -errno. */

@@ -253,6 +253,23 @@ static void prepare(struct daemon *d, struct client *c, const cJSON *question)
 	begin(d, c, question, false);
 }
 
+static void start_prepared(struct daemon *d, struct client *c, struct recording *r,
+			   const cJSON *question)
+{
+	double at_ns = json_number(question, "start_at_ns");
+	double duration_ns = json_number(question, "duration_ns");
+
+	if (at_ns > (double)(now_ns(CLOCK_REALTIME) + FURTHEST_START_NS)) {
+		clients__refuse(c, "ask for it on that day", "it is to start in more than a day");
+		return;
+	}
+	recording__start(r, (uint64_t)at_ns, (uint64_t)duration_ns);
+	if (json_is_true(question, "later"))
+		clients__answer(c, yes(recording__describe(r)), -1);
+	else
+		wait_until(d, c, r, RECORDING_ON);
+}
+
 static void start(struct daemon *d, struct client *c, const cJSON *question)
 {
 	struct recording *r;
@@ -268,8 +285,7 @@ static void start(struct daemon *d, struct client *c, const cJSON *question)
 	id = recording__id(r);
 	switch (recording__state(r)) {
 	case RECORDING_PREPARED:
-		recording__start(r);
-		wait_until(d, c, r, RECORDING_ON);
+		start_prepared(d, c, r, question);
 		break;
 	case RECORDING_PREPARING:
 		clients__refuse(c, "wait for `kprof ctl prepare`, which ends when it is",

@@ -19,6 +19,7 @@
 
 #include "cmd/ctl/ctl.h"
 #include "cmd/daemon/daemon.h"
+#include "cmd/print/json_get.h"
 #include "cmd/record/options.h"
 
 #define WAIT_MS 50 /* between two looks at what happens while nothing is recorded yet */
@@ -26,7 +27,6 @@
 #define STATS_NS 1000000000u
 #define PREPARED_NS (600 * 1000000000ull) /* probes of a recording that nobody starts are removed */
 #define MOST_ARGUMENTS 1000
-#define FURTHEST_START_NS (24 * 3600 * 1000000000ull) /* probes are in place until then */
 
 struct demand {
 	const struct demand_job *job;
@@ -243,13 +243,25 @@ static int parse(struct demand *d, int argc, char **argv)
 
 /* ---- messages from the daemon ---- */
 
+/* With what was still chosen then, which the daemon has looked at. */
+static void take_start(struct demand *d, const cJSON *m)
+{
+	double at_ns = json_number(m, "start_at_ns"), duration_ns = json_number(m, "duration_ns");
+
+	d->start = true;
+	if (at_ns > 0)
+		d->start_at_ns = (uint64_t)at_ns;
+	if (duration_ns > 0)
+		d->opts.duration_ns = (uint64_t)duration_ns;
+}
+
 static void obey(struct demand *d, int timeout_ms)
 {
 	cJSON *m = link_take(d->fd, timeout_ms, &d->closed);
 	const char *what = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "do"));
 
 	if (what && !strcmp(what, "start"))
-		d->start = true;
+		take_start(d, m);
 	else if (what && !strcmp(what, "stop"))
 		d->stop = true;
 	else if (what && !strcmp(what, "cancel"))

@@ -214,30 +214,35 @@ int recordings__begin(struct recordings *rs, const struct demand_job *job, struc
 
 /* ---- what is asked of one that goes on ---- */
 
-static void tell(struct recording *r, const char *what)
+/* m: what is said besides; freed. */
+static void tell(struct recording *r, const char *what, cJSON *m)
 {
-	cJSON *m = cJSON_CreateObject();
-
 	cJSON_AddStringToObject(m, "do", what);
 	child__send(&r->child, m);
 }
 
-void recording__start(struct recording *r)
+void recording__start(struct recording *r, uint64_t at_ns, uint64_t duration_ns)
 {
-	tell(r, "start");
+	cJSON *m = cJSON_CreateObject();
+
+	if (at_ns)
+		cJSON_AddNumberToObject(m, "start_at_ns", (double)at_ns);
+	if (duration_ns)
+		cJSON_AddNumberToObject(m, "duration_ns", (double)duration_ns);
+	tell(r, "start", m);
 	become(r, RECORDING_STARTING);
 }
 
 void recording__stop(struct recording *r)
 {
-	tell(r, "stop");
+	tell(r, "stop", cJSON_CreateObject());
 	if (!r->stop_by_ns)
 		r->stop_by_ns = now_ns(CLOCK_MONOTONIC) + STOP_NS;
 }
 
 void recording__cancel(struct recording *r)
 {
-	tell(r, "cancel");
+	tell(r, "cancel", cJSON_CreateObject());
 	if (!r->stop_by_ns)
 		r->stop_by_ns = now_ns(CLOCK_MONOTONIC) + STOP_NS;
 }

@@ -319,6 +319,35 @@ runs() { # PID NAME: it has become the user by then
 	daemon_stop
 }
 
+@test "rounds: a process that ends meanwhile leaves those that are whole, and each can be fetched" {
+	own_copy
+	daemon_start --no-sampling --allow-owner
+	local id n
+	sleeper_of target 20001
+	wait_for "$PATIENCE" "it to sleep" runs "${pid[target]}" sleep
+	id=$(as_user 20001 start -p "${pid[target]}" --repeat 1000 -d 100ms)
+	wait_for "$PATIENCE" "the third round" logged recording ".id == \"$id\" and .rounds >= 2 and .state == \"recording\""
+	kill "${pid[target]}"
+	wait_for "$PATIENCE" "its end" logged recording ".id == \"$id\" and (.state == \"done\" or .state == \"failed\")"
+	"$KPROF" ctl status --socket "$socket" --json "$id" >"$dir/of.json"
+	jq -e '.state == "done" and .rounds >= 2 and .rounds < 1000 and (has("error") | not)' "$dir/of.json" || fail "$(cat "$dir/of.json")"
+	jq -e '.early | test("^ended after [0-9]+ rounds: .*(has exited|has ended|no process)")' "$dir/of.json" || fail "$(jq .early "$dir/of.json")"
+	n=$(jq .rounds "$dir/of.json")
+	mkdir -m 777 "$dir/theirs"
+	as_user 20001 get "$id" --round 1 -o "$dir/theirs/first.kprof" 2>"$dir/stderr"
+	grep -q "ended after $n rounds" "$dir/stderr"
+	as_user 20001 get "$id" -o "$dir/theirs/last.kprof"
+	cmp "$dir/theirs/first.kprof" "$state/recordings/$id.1.kprof"
+	cmp "$dir/theirs/last.kprof" "$state/recordings/$id.$n.kprof"
+	ctl_refused "has no round $((n + 1)): it has $n" get "$id" --round $((n + 1)) -o "$dir/x.kprof"
+	kprof_says 2 ctl get --socket "$socket" "$id" --round 0 -o "$dir/x.kprof"
+	daemon_stop
+	# a daemon that begins later knows it, too
+	daemon_start --no-sampling
+	"$KPROF" ctl status --socket "$socket" --json "$id" | jq -e --slurpfile before "$dir/of.json" '.early == $before[0].early and .rounds == $before[0].rounds'
+	daemon_stop
+}
+
 @test "many users at once cannot keep root and others out; who asks much waits" {
 	own_copy
 	daemon_start --no-sampling

@@ -186,6 +186,8 @@ static int stop(struct ctl *c)
 		return code;
 	if (c->opts->as_json)
 		return print_json(c);
+	if (*ctl_text(c->answer, "early"))
+		message_note("it %s", ctl_text(c->answer, "early"));
 	if (*ctl_text(c->answer, "note"))
 		message_note("%s", ctl_text(c->answer, "note"));
 	else if (!c->opts->message.quiet)
@@ -215,7 +217,7 @@ static void add_row(struct table *t, const cJSON *r)
 	char pids[64] = "-", begun[32], elapsed[TEXT_NUMBER_BYTES], events[24];
 	const char *cells[] = {
 		ctl_text(r, "id"),   ctl_text(r, "state"), pids, begun, elapsed, events,
-		ctl_text(r, "error")};
+		*ctl_text(r, "error") ? ctl_text(r, "error") : ctl_text(r, "early")};
 	const cJSON *pid;
 	size_t at = 0;
 
@@ -346,6 +348,7 @@ static int write_file(const struct ctl *c)
 
 static int get(struct ctl *c)
 {
+	cJSON *question;
 	int code;
 
 	if (!c->id)
@@ -353,11 +356,16 @@ static int get(struct ctl *c)
 				     "which recording? `kprof ctl list` has their ids");
 	if (!c->opts->output)
 		return message_usage(c->self->name, "no file is given to write to (-o FILE)");
-	code = ask(c, cJSON_CreateObject(), ANSWER_MS);
+	question = cJSON_CreateObject();
+	if (c->opts->round)
+		cJSON_AddNumberToObject(question, "round", (double)c->opts->round);
+	code = ask(c, question, ANSWER_MS);
 	if (code >= 0)
 		return code;
 	if (c->file < 0)
 		return no_file();
+	if (*ctl_text(c->answer, "early"))
+		message_note("it %s", ctl_text(c->answer, "early"));
 	return write_file(c);
 }
 

@@ -466,6 +466,7 @@ bool recordings__dumping(const struct recordings *rs);
 const char *recording__id(const struct recording *r);
 enum recording_state recording__state(const struct recording *r);
 uid_t recording__uid(const struct recording *r);
+uint32_t recording__rounds(const struct recording *r); /* that are whole */
 /* Whether it goes on, and is of this process. */
 bool recording__is_of(const struct recording *r, pid_t pid);
 /* What is known of it, for clients. The caller deletes it. */

@@ -438,7 +438,7 @@ static void list(struct daemon *d, struct client *c, const cJSON *question)
 
 static void get(struct daemon *d, struct client *c, const cJSON *question)
 {
-	const cJSON *round = cJSON_GetObjectItemCaseSensitive(question, "round");
+	double round = json_number(question, "round"); /* 0: the last one */
 	struct recording *r = meant(d, c, question);
 	int file;
 
@@ -453,8 +453,13 @@ static void get(struct daemon *d, struct client *c, const cJSON *question)
 		refuse_failed(c, r);
 		return;
 	}
-	file = recording__open(
-		r, cJSON_IsNumber(round) && round->valueint > 0 ? (uint32_t)round->valueint : 0);
+	if (round > recording__rounds(r)) {
+		clients__refuse(c, "`kprof ctl status --json` says how many there are",
+				"recording %s has no round %.0f: it has %u", recording__id(r), round,
+				recording__rounds(r));
+		return;
+	}
+	file = recording__open(r, (uint32_t)round);
 	if (file < 0) {
 		clients__refuse(c, "what is old is removed (keep-recordings, recordings-bytes)",
 				"the capture of recording %s is not there: %s", recording__id(r),

@@ -223,6 +223,10 @@ const struct option_row record_options[] = {
 	{.name = "output", .letter = 'o', .kind = OPTION_TEXT, OPT(output), .on = RECORD_CTL,
 	 .check = export_check_output, .argument = "FILE", .words = "<file>", .only_given = true,
 	 .help = "get, dump: where to: a capture (.kprof), or any of the formats of `kprof export`"},
+	{.name = "round", .kind = OPTION_NUMBER, OPT(round), .least = 1, .most = MOST_REPEATS,
+	 .on = RECORD_CTL, .argument = "N", .wrong = "number of a round (1 … 1000)",
+	 .only_given = true,
+	 .help = "get: this one of the rounds of --repeat (the last one)"},
 	{.name = "start-at", .kind = OPTION_TEXT, OPT(start_at), .on = RECORD_CTL,
 	 .argument = "TIME", .only_given = true,
 	 .help = "start: at this time of the clock, the same on many machines: seconds since 1970, "

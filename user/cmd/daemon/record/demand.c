@@ -198,6 +198,11 @@ static int check_owner(const struct demand *d, bool may_be_gone)
 
 		if (!err || (may_be_gone && err == -ENOENT))
 			continue;
+		if (err == -ENOENT) {
+			snprintf(error, sizeof(error), "process %d has exited",
+				 (int)d->opts.pids.items[i]);
+			return fail(d, NULL, error);
+		}
 		snprintf(error, sizeof(error), "process %d is not yours to record",
 			 (int)d->opts.pids.items[i]);
 		return fail(d, "root, and members of the daemon's group, may record any process",

@@ -63,12 +63,16 @@ cJSON *recording__describe(const struct recording *r)
 	}
 	if (r->why[0])
 		cJSON_AddStringToObject(o, "why", r->why);
-	if (r->error)
+	if (r->early[0])
+		cJSON_AddStringToObject(o, "early", r->early);
+	if (r->error && r->state != RECORDING_DONE)
 		cJSON_AddStringToObject(o, "error", r->error);
-	if (r->hint)
+	if (r->hint && r->state != RECORDING_DONE)
 		cJSON_AddStringToObject(o, "hint", r->hint);
 	if (r->state == RECORDING_DONE) {
 		recording__path(r, r->rounds > 1 ? r->rounds : 0, path);
+		if (r->rounds == 1 && access(path, F_OK)) /* the first of several */
+			recording__path(r, 1, path);
 		cJSON_AddStringToObject(o, "path", path);
 	}
 	return o;
@@ -164,9 +168,10 @@ static void read_description(struct recordings *rs, int dir, const char *name)
 		r->started_ms = json_number(o, "started_ms");
 		r->ended_ms = json_number(o, "ended_ms");
 		recording__take_pids(r, o);
-		if (cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "why")))
-			snprintf(r->why, sizeof(r->why), "%s",
-				 cJSON_GetObjectItemCaseSensitive(o, "why")->valuestring);
+		if (json_text(o, "why"))
+			snprintf(r->why, sizeof(r->why), "%s", json_text(o, "why"));
+		if (json_text(o, "early"))
+			snprintf(r->early, sizeof(r->early), "%s", json_text(o, "early"));
 		r->numbers = o;
 		r->next = rs->first;
 		rs->first = r;

@@ -28,6 +28,7 @@ struct recording {
 	uint64_t started_ms, ended_ms; /* 0: not yet */
 	uint64_t stop_by_ns;
 	char why[160];  /* what it is for; "" nothing is said */
+	char early[200]; /* why there are not all rounds that were asked for; "": there are */
 	cJSON *numbers; /* of its last message; NULL: none came */
 	char *error, *hint;
 	struct recording *next;

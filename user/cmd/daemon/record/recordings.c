@@ -37,6 +37,11 @@ uid_t recording__uid(const struct recording *r)
 	return r->uid;
 }
 
+uint32_t recording__rounds(const struct recording *r)
+{
+	return r->rounds;
+}
+
 static void log_state(const struct recording *r, const char *what)
 {
 	cJSON *fields = recording__describe(r);
@@ -82,6 +87,18 @@ static void set_error(struct recording *r, const cJSON *m, const char *key)
 	r->hint = hint ? strdup(hint) : NULL;
 }
 
+/* What is whole stays, of a recording of several rounds: mostly, its process has ended. */
+static void fail(struct recording *r)
+{
+	if (!r->rounds) {
+		become(r, RECORDING_FAILED);
+		return;
+	}
+	snprintf(r->early, sizeof(r->early), "ended after %u round%s: %s", r->rounds,
+		 r->rounds > 1 ? "s" : "", r->error ? r->error : "the next one could not be begun");
+	become(r, RECORDING_DONE);
+}
+
 static void on_state(struct recording *r, const char *state, const cJSON *m)
 {
 	if (cJSON_GetObjectItemCaseSensitive(m, "elapsed_ns")) {
@@ -104,7 +121,7 @@ static void on_state(struct recording *r, const char *state, const cJSON *m)
 		become(r, RECORDING_CANCELLED);
 	else if (!strcmp(state, "failed")) {
 		set_error(r, m, "error");
-		become(r, RECORDING_FAILED);
+		fail(r);
 	}
 }
 
@@ -144,7 +161,7 @@ static void on_end(void *ctx, int status)
 		r->error = NULL;
 	if (!r->error)
 		r->error = strdup("its process ended by itself");
-	become(r, RECORDING_FAILED);
+	fail(r);
 }
 
 /* ---- begin ---- */

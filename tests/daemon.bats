@@ -217,6 +217,44 @@ nobody_fails() { # REGEX VERB ARGUMENT…
 	{ [ "$status" != 0 ] && grep -q "^kprof: .*$cause" "$dir/stderr"; } || fail "ctl $verb $*: $status" "$(cat "$dir/stderr")"
 }
 
+of_log() { # JQ: true for a list of some of its lines
+	jq -Rs 'split("\n") | map(fromjson?)' "$dir/daemon.err" | jq -e "$1" >/dev/null || fail "not: $1" "$(tail -n 40 "$dir/daemon.err")"
+}
+
+@test "the log says who asked for what, and what was refused; no client fills it, or writes a line of its own" {
+	local id copy=$dir/bin lines
+	chmod 755 "$dir" && mkdir "$copy" && cp "$KPROF" "$copy" && chmod 755 "$copy" "$copy/kprof"
+	daemon_start --no-sampling --group "#none"
+	spawn target sleep 1000
+	ctl prepare -p "${pid[target]}"
+	id=$(cat "$dir/stdout")
+	ctl start "$id"
+	ctl stop "$id"
+	ctl get "$id" -o "$dir/x.kprof"
+	nobody_fails "there is no recording" stop $'x"}\n{"event":"forged"}'
+	nobody_fails "you may not have processes recorded" start -p "${pid[target]}"
+	of_log "map(select(.event == \"asked\" and .id == \"$id\" and .uid == 0 and .asker > 0) | .verb) == [\"start\", \"stop\", \"get\"]"
+	of_log 'map(select(.event == "refusal" and .uid == 65534 and .asker > 0) | .verb) == ["stop", "start"]'
+	of_log 'map(select(.event == "refusal"))[0].message | startswith("there is no recording x\"}?{\"event\"")'
+	of_log 'map(select(.event == "forged")) == []'
+	# a flood: what is left out is counted
+	nobody "$PYTHON" - "$socket" <<-'END'
+		import socket, sys
+		s = socket.socket(socket.AF_UNIX)
+		s.connect(sys.argv[1])
+		f = s.makefile("rw")
+		for _ in range(150):
+		    f.write('{"do": "dump"}\n'), f.flush()
+		    assert '"ok":false' in f.readline()
+	END
+	lines=$(jq -Rs 'split("\n") | map(fromjson?) | map(select(.event == "refusal" and .verb == "dump")) | length' "$dir/daemon.err")
+	[ "$lines" -ge 20 ] && [ "$lines" -le 60 ] || fail "$lines of 150 refusals are in the log"
+	kill "${pid[target]}"
+	daemon_stop
+	# by the end at the latest
+	of_log "map(select(.event == \"unlogged\").lines) | add == 150 - $lines"
+}
+
 samples_nothing() {
 	"$KPROF" ctl status --socket "$socket" --json | jq -e '.sampler == null'
 }

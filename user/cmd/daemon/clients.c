@@ -36,6 +36,10 @@
 #define MOST_A_SECOND 200
 #define COSTS_ONE 4096 /* an answer counts as one more question for so many bytes */
 #define NR_COUNTS 1024 /* of questions: users whose ids are the same modulo this share one */
+/* Lines of the log about clients, but root, in a minute: of one user, and of all. */
+#define MOST_LINES_OF_USER 30
+#define MOST_LINES 300
+#define LINES_NS (60 * 1000000000ull)
 
 struct connection {
 	struct client client; /* first: what others have is a pointer to it */
@@ -62,6 +66,9 @@ struct clients {
 	bool stored;                   /* systemd has the socket, too, if it does as told */
 	bool leaving;                  /* who comes now is the next daemon's client */
 	uint16_t questions[NR_COUNTS]; /* in this second, of users by their ids */
+	uint8_t lines[NR_COUNTS];      /* of the log, in this minute, likewise */
+	uint32_t nr_lines, unlogged;   /* of all; that were not written */
+	uint64_t lines_until_ns;
 };
 
 static void take_line(struct connection *c, char *end);
@@ -184,6 +191,63 @@ void clients__answer(struct client *client, cJSON *answer, int file)
 	cJSON_free(text);
 }
 
+/* ---- the log ---- */
+
+/* Another minute: says what the last one has left out. */
+static void count_lines_anew(struct clients *all, uint64_t now)
+{
+	cJSON *fields;
+
+	if (now < all->lines_until_ns)
+		return;
+	all->lines_until_ns = now + LINES_NS;
+	memset(all->lines, 0, sizeof(all->lines));
+	all->nr_lines = 0;
+	if (!all->unlogged)
+		return;
+	fields = cJSON_CreateObject();
+	cJSON_AddNumberToObject(fields, "lines", all->unlogged);
+	log_line("warning", "unlogged", fields,
+		 "clients have done and asked more than is logged: %u lines were left out",
+		 all->unlogged);
+	all->unlogged = 0;
+}
+
+/* Whether there is room for a line about it: no client may fill the log. */
+static bool may_log(struct connection *c)
+{
+	struct clients *all = c->all;
+	uint8_t *lines = &all->lines[c->client.uid % NR_COUNTS];
+
+	count_lines_anew(all, now_ns(CLOCK_MONOTONIC));
+	if (!c->client.uid)
+		return true;
+	if (*lines >= MOST_LINES_OF_USER || all->nr_lines >= MOST_LINES) {
+		all->unlogged++;
+		return false;
+	}
+	++*lines;
+	all->nr_lines++;
+	return true;
+}
+
+void clients__log(struct client *client, const char *level, const char *event, const char *id,
+		  const char *text)
+{
+	struct connection *c = (struct connection *)client;
+	cJSON *fields;
+
+	if (!may_log(c))
+		return;
+	fields = cJSON_CreateObject();
+	cJSON_AddNumberToObject(fields, "uid", client->uid);
+	cJSON_AddNumberToObject(fields, "asker", client->pid);
+	cJSON_AddStringToObject(fields, "verb", client->verb ? client->verb : "unknown");
+	if (id)
+		cJSON_AddStringToObject(fields, "id", id);
+	log_line(level, event, fields, "%s", text);
+}
+
 void clients__refuse(struct client *client, const char *hint, const char *fmt, ...)
 {
 	cJSON *o = cJSON_CreateObject();
@@ -193,6 +257,7 @@ void clients__refuse(struct client *client, const char *hint, const char *fmt, .
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	clients__log(client, "warning", "refusal", NULL, text);
 	cJSON_AddBoolToObject(o, "ok", false);
 	cJSON_AddStringToObject(o, "error", text);
 	if (hint)
@@ -228,6 +293,7 @@ static void take_line(struct connection *c, char *end)
 	c->in_bytes -= (size_t)(end + 1 - c->in);
 	memmove(c->in, end + 1, c->in_bytes);
 	c->asked = true;
+	c->client.verb = NULL;
 	if (cJSON_IsObject(question))
 		all->opts.asked(all->opts.ctx, &c->client, question);
 	else
@@ -406,6 +472,7 @@ void clients__tend(struct clients *all, uint64_t now_ns)
 	struct connection *c = all->first, *next;
 
 	memset(all->questions, 0, sizeof(all->questions));
+	count_lines_anew(all, now_ns);
 	for (; c; c = next) {
 		next = c->next;
 		if (c->until_ns && now_ns > c->until_ns)
@@ -560,6 +627,7 @@ void clients__free(struct clients *all)
 		next = c->next;
 		hang_up(c);
 	}
+	count_lines_anew(all, UINT64_MAX);
 	loop__remove(all->opts.loop, &all->watch);
 	if (all->stored) { /* who comes now waits for the next daemon */
 		kprof_sent_files_leave(all->watch.fd);

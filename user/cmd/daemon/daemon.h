@@ -411,6 +411,13 @@ void clients__tend(struct clients *c, uint64_t now_ns);
 void clients__leave(struct clients *c);
 /* answer is freed. file: sent along, and not closed; -1: none. */
 void clients__answer(struct client *c, struct cJSON *answer, int file);
+/*
+ * A line of the log with who it is and what it asks; id: of the recording that is meant, or NULL.
+ * So many a minute of a user, but root: the next minute says how many were left out.
+ */
+void clients__log(struct client *c, const char *level, const char *event, const char *id,
+		  const char *text);
+/* Is logged, too. */
 void clients__refuse(struct client *c, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -184,6 +184,16 @@ static struct recording *meant(struct daemon *d, struct client *c, const cJSON *
 	return NULL;
 }
 
+/* What becomes of a recording at somebody's request. */
+static void log_asked(struct client *c, const struct recording *r)
+{
+	char text[RECORDING_ID_BYTES + 64];
+
+	snprintf(text, sizeof(text), "recording %s: %s, asked by process %d of user %u",
+		 recording__id(r), c->verb, (int)c->pid, (unsigned int)c->uid);
+	clients__log(c, "info", "asked", recording__id(r), text);
+}
+
 /* ---- prepare, start, stop, cancel ---- */
 
 static bool may_record(const struct daemon *d, struct client *c)
@@ -263,6 +273,7 @@ static void start_prepared(struct daemon *d, struct client *c, struct recording 
 		clients__refuse(c, "ask for it on that day", "it is to start in more than a day");
 		return;
 	}
+	log_asked(c, r);
 	recording__start(r, (uint64_t)at_ns, (uint64_t)duration_ns);
 	if (json_is_true(question, "later"))
 		clients__answer(c, yes(recording__describe(r)), -1);
@@ -330,6 +341,7 @@ static void stop(struct daemon *d, struct client *c, const cJSON *question)
 	case RECORDING_STARTING:
 	case RECORDING_ON:
 	case RECORDING_STOPPING:
+		log_asked(c, r);
 		recording__stop(r);
 		wait_until(d, c, r, RECORDING_DONE);
 		break;
@@ -351,6 +363,7 @@ static void cancel(struct daemon *d, struct client *c, const cJSON *question)
 				recording_state_name(recording__state(r)));
 		return;
 	}
+	log_asked(c, r);
 	recording__cancel(r);
 	wait_until(d, c, r, RECORDING_DONE);
 }
@@ -466,6 +479,7 @@ static void get(struct daemon *d, struct client *c, const cJSON *question)
 				strerror(-file));
 		return;
 	}
+	log_asked(c, r);
 	clients__answer(c, yes(recording__describe(r)), file);
 	close(file);
 }
@@ -509,7 +523,6 @@ void requests__asked(void *ctx, struct client *c, const cJSON *question)
 	struct daemon *d = ctx;
 	const char *what = json_text(question, "do");
 
-	c->verb = NULL;
 	for (size_t i = 0; what && i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		if (!strcmp(verbs[i].name, what)) {
 			c->verb = verbs[i].name;

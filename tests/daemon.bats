@@ -161,6 +161,11 @@ is_recording() {
 	daemon_start --no-sampling
 	kprof_says 1 daemon --state "$state" --socket "$socket" --config /dev/null
 	grep -q "^kprof: a daemon listens at" "$dir/stderr"
+	# by what they store, too, wherever they listen
+	kprof_says 1 daemon --state "$state" --socket "$dir/run2/socket" --config /dev/null
+	grep -q "^kprof: another daemon, with another socket, stores in $state" "$dir/stderr"
+	grep -q "^hint: --state names another folder" "$dir/stderr"
+	[ ! -e "$dir/run2/socket" ]
 	target_start target "$driver" count --n 10 --linger
 	ctl start -p "${pid[target]}"
 	local id

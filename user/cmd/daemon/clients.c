@@ -13,19 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/file.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "cmd/daemon/daemon.h"
 #include "cmd/print/text.h"
 #include "kprof/sent_files.h"
 
-#define BACKLOG 64
-#define STORE_NAME "clients" /* of the socket, with systemd */
 #define MOST_CLIENTS 256
 #define MOST_OF_OTHERS 192 /* clients of all users but root */
 #define MOST_OF_USER 64    /* of one of them */
@@ -492,105 +486,7 @@ void clients__leave(struct clients *all)
 	loop__change(all->opts.loop, &all->watch, 0);
 }
 
-/* ---- the socket ---- */
-
-/* The folder of the socket; the lock in it is held by one daemon. */
-static int lock_folder(struct clients *all)
-{
-	char folder[DAEMON_PATH_BYTES], path[DAEMON_PATH_BYTES + 8], *slash;
-	int err;
-
-	snprintf(folder, sizeof(folder), "%s", all->opts.path);
-	slash = strrchr(folder, '/');
-	if (!slash || slash == folder)
-		return -EINVAL;
-	*slash = '\0';
-	err = folder_make(folder, 0755);
-	if (err)
-		return err;
-	snprintf(path, sizeof(path), "%s/lock", folder);
-	all->lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (all->lock < 0)
-		return -errno;
-	return flock(all->lock, LOCK_EX | LOCK_NB) ? (errno == EWOULDBLOCK ? -EBUSY : -errno) : 0;
-}
-
-/* A socket that the daemon before has left with systemd: clients wait instead of failing. */
-static int kept_socket(const char *path)
-{
-	char **names = NULL;
-	int nr = sd_listen_fds_with_names(1, &names), fd = -1;
-
-	for (int i = 0; i < nr; i++) {
-		int kept = SD_LISTEN_FDS_START + i;
-
-		if (fd < 0 && !strcmp(names[i], STORE_NAME) &&
-		    sd_is_socket_unix(kept, SOCK_STREAM, 1, path, 0) > 0)
-			fd = kept;
-		else
-			close(kept);
-	}
-	for (int i = 0; i < nr; i++)
-		free(names[i]);
-	free(names);
-	return fd;
-}
-
-/* Whether who comes by the path gets to a socket that listens: no other daemon has the lock. */
-static bool is_reached(const struct sockaddr_un *at)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool reached = fd >= 0 && (!connect(fd, (const struct sockaddr *)at, sizeof(*at)) ||
-				   errno == EAGAIN); /* clients wait already */
-
-	if (fd >= 0)
-		close(fd);
-	return reached;
-}
-
-static int new_socket(const struct sockaddr_un *at)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
-
-	if (fd < 0)
-		return -errno;
-	kprof_sent_files_refuse(fd);
-	unlink(at->sun_path); /* of one that was killed: the folder is locked */
-	if (!bind(fd, (const struct sockaddr *)at, sizeof(*at)) && !chmod(at->sun_path, 0666) &&
-	    !listen(fd, BACKLOG))
-		return fd;
-	err = -errno;
-	close(fd);
-	return err;
-}
-
-static int listen_at(struct clients *all)
-{
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	int fd;
-
-	if (strlen(all->opts.path) >= sizeof(at.sun_path))
-		return -ENAMETOOLONG;
-	strcpy(at.sun_path, all->opts.path);
-	fd = kept_socket(at.sun_path);
-	all->stored = fd >= 0;
-	if (fd >= 0 && !is_reached(&at)) {
-		close(fd);
-		sd_notify(0, "FDSTOREREMOVE=1\nFDNAME=" STORE_NAME);
-		fd = -1;
-	}
-	if (fd < 0) {
-		fd = new_socket(&at);
-		if (fd < 0)
-			return fd;
-		all->stored =
-			sd_pid_notify_with_fds(0, 0, "FDSTORE=1\nFDNAME=" STORE_NAME, &fd, 1) > 0;
-	}
-	fcntl(fd, F_SETFD, FD_CLOEXEC);
-	fcntl(fd, F_SETFL, O_NONBLOCK);
-	all->watch = (struct loop_watch){.fd = fd, .ready = on_listener, .ctx = all};
-	return loop__add(all->opts.loop, &all->watch, EPOLLIN);
-}
+/* ---- begin and end ---- */
 
 int clients__new(const struct clients_opts *opts, struct clients **out)
 {
@@ -600,10 +496,12 @@ int clients__new(const struct clients_opts *opts, struct clients **out)
 	if (!all)
 		return -ENOMEM;
 	all->opts = *opts;
-	all->lock = all->watch.fd = -1;
-	err = lock_folder(all);
-	if (!err)
-		err = listen_at(all);
+	all->watch = (struct loop_watch){
+		.fd = socket_listen(opts->path, &all->lock, &all->stored),
+		.ready = on_listener,
+		.ctx = all,
+	};
+	err = all->watch.fd < 0 ? all->watch.fd : loop__add(opts->loop, &all->watch, EPOLLIN);
 	if (!err) {
 		*out = all;
 		return 0;

@@ -273,6 +273,22 @@ static int watch_signals(struct daemon *d)
 
 /* ---- begin and end ---- */
 
+/* One that listens elsewhere would store in the same folders, and remove what is this one's. */
+static int lock_state(struct daemon *d)
+{
+	d->state_lock = folder_lock(d->opts->state);
+	if (d->state_lock == -EBUSY) {
+		message_warn("--state names another folder; `kprof ctl --socket …` asks the other "
+			     "daemon, where it listens",
+			     "another daemon, with another socket, stores in %s", d->opts->state);
+		return -EBUSY;
+	}
+	if (d->state_lock < 0) /* a disk that is full, or knows no locks, keeps nobody from work */
+		log_line("warning", "lock", NULL, "the folder %s cannot be locked: %s",
+			 d->opts->state, strerror(-d->state_lock));
+	return 0;
+}
+
 static int begin(struct daemon *d)
 {
 	struct clients_opts clients = {
@@ -301,6 +317,8 @@ static int begin(struct daemon *d)
 	if (err == -EBUSY)
 		message_warn("`kprof ctl status` asks it", "a daemon listens at %s already",
 			     d->opts->socket);
+	if (!err)
+		err = lock_state(d);
 	if (err)
 		return err;
 	/* early: the process that serves has a copy of what is known so far */
@@ -339,6 +357,8 @@ static void free_parts(struct daemon *d)
 	triggers__free(d->triggers);
 	recordings__free(d->recordings);
 	loop__free(d->loop);
+	if (d->state_lock >= 0)
+		close(d->state_lock);
 	if (d->opts != &d->first_opts) {
 		daemon_opts_free(d->command, d->opts);
 		free(d->opts);
@@ -348,7 +368,7 @@ static void free_parts(struct daemon *d)
 
 static int run(const struct command *self, int argc, char **argv)
 {
-	struct daemon d = {.command = self, .argc = argc, .argv = argv};
+	struct daemon d = {.command = self, .argc = argc, .argv = argv, .state_lock = -1};
 	int code = daemon_opts_parse(self, argc, argv, &d.first_opts), err;
 
 	d.opts = &d.first_opts;

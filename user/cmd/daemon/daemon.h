@@ -7,7 +7,8 @@
  *   loop.c        what is waited for
  *   log.c         lines of JSON, or fields of the journal
  *   child.c       processes of the daemon's, and messages to and from them
- *   clients.c     the socket: who asks, lines there and back
+ *   socket.c      the socket, which one daemon has
+ *   clients.c     who comes to it, lines there and back
  *   requests.c    what is asked, and what is answered
  *   owner.c       whose a process is
  *   state.c       what it says of itself
@@ -130,6 +131,8 @@ void log_line(const char *level, const char *event, struct cJSON *fields, const 
  * anything into it or in its place. 0, or -errno after a line in the log.
  */
 int folder_make(const char *path, mode_t mode);
+/* For one daemon at a time: until the descriptor is closed. -EBUSY: another one has it; -errno. */
+int folder_lock(const char *folder);
 struct folder_sums {
 	uint64_t files, bytes;
 	uint64_t removed, removed_bytes; /* by this call */
@@ -375,6 +378,14 @@ uint64_t windows_pause(const struct windows_opts *opts, uint64_t cost_ns, double
 /* So long, or up to a quarter less or more. random: any number. */
 uint64_t windows_jitter(uint64_t pause_ns, uint32_t random);
 
+/* ---- socket.c ---- */
+
+/*
+ * Listens at this path. A descriptor, and lock: another, that is to stay open as long; -1: there is
+ * none. stored: systemd keeps it for the next daemon. -EBUSY: another daemon listens there; -errno.
+ */
+int socket_listen(const char *path, int *lock, bool *stored);
+
 /* ---- clients.c ---- */
 
 struct client {
@@ -527,6 +538,7 @@ struct daemon {
 	struct listing *listings; /* listing.c */
 	gid_t group;              /* whose members are privileged; 0: there is none */
 	uint64_t begun_ns, begun_real_ns;
+	int state_lock; /* below 0: there is none */
 	bool ending;
 	char told[128]; /* to systemd: what it does */
 	uint64_t end_by_ns;

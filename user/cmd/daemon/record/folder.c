@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -69,6 +70,22 @@ int folder_make(const char *path, mode_t mode)
 			 err == -EPERM ? "it, or one above it, is another user's, or others may "
 					 "write to it"
 				       : strerror(-err));
+	return err;
+}
+
+int folder_lock(const char *folder)
+{
+	char path[DAEMON_PATH_BYTES + 8];
+	int fd, err;
+
+	snprintf(path, sizeof(path), "%s/lock", folder);
+	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	if (!flock(fd, LOCK_EX | LOCK_NB))
+		return fd;
+	err = errno == EWOULDBLOCK ? -EBUSY : -errno;
+	close(fd);
 	return err;
 }
 

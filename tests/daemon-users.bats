@@ -231,6 +231,71 @@ gone() {
 	daemon_stop
 }
 
+# elsewhere COMMAND…: as the first process of a PID namespace of its own, as in a container
+elsewhere() {
+	unshare --pid --fork --kill-child "$@"
+}
+
+elsewhere_refused() { # REGEX COMMAND…
+	local cause=$1 status=0
+	shift
+	elsewhere "$@" >"$dir/stdout" 2>"$dir/stderr" || status=$?
+	{ [ "$status" = 1 ] && grep -qE "^kprof: .*$cause" "$dir/stderr"; } || fail "$*: $status" "$(cat "$dir/stdout" "$dir/stderr")"
+}
+
+inside_runs() { # NAME: the process below it, which goes to $dir/NAME.inside
+	pgrep -P "${pid[$1]}" sleep >"$dir/$1.inside"
+}
+
+@test "root of another PID namespace, as in a container, is not the machine's: it sees and records what is its own there" {
+	own_copy
+	local ours theirs inside members name
+	members=$(getent group daemon | cut -d: -f3)
+	daemon_start --no-sampling --watch "$comm" --allow-owner --group daemon
+	spawn ours sleep 1000
+	for name in pod other; do # without capabilities: those of the container's root are not its other processes'
+		spawn $name unshare --pid --fork --kill-child setpriv --inh-caps -all --bounding-set -all sleep 1000
+	done
+	for name in pod other; do wait_for "$PATIENCE" "it to sleep" inside_runs $name; done
+	inside=$(cat "$dir/pod.inside")
+	ctl start -p "${pid[ours]}"
+	ours=$(cat "$dir/stdout")
+	local ask=("$dir/bin/kprof" ctl) pod=(nsenter -t "$inside" --pid "$dir/bin/kprof" ctl) to=(--socket "$socket")
+	# what is the machine's, or others', is not root's there
+	elsewhere_refused "is not yours to record" "${ask[@]}" start "${to[@]}" -p "${pid[ours]}"
+	elsewhere_refused "is not yours to record" "${ask[@]}" start "${to[@]}" -p "$inside"
+	elsewhere_refused "there is no recording $ours" "${ask[@]}" stop "${to[@]}" "$ours"
+	elsewhere_refused "there is no recording $ours" "${ask[@]}" get "${to[@]}" "$ours" -o "$dir/x.kprof"
+	elsewhere_refused "it is root's" "${ask[@]}" dump "${to[@]}"
+	elsewhere_refused "is not yours to record" setpriv --reuid 20003 --regid 20003 --groups "$members" "${ask[@]}" start "${to[@]}" -p "${pid[ours]}"
+	[ "$(elsewhere "${ask[@]}" list "${to[@]}" --json | jq '.recordings | length')" = 0 ]
+	elsewhere "${ask[@]}" processes "${to[@]}" --json -p "${pid[ours]},$inside" | jq -e '.processes == []'
+	# its own are
+	theirs=$("${pod[@]}" start "${to[@]}" -p "$inside")
+	[ "$("${pod[@]}" list "${to[@]}" --json | jq -r '.recordings[].id')" = "$theirs" ]
+	"${pod[@]}" processes "${to[@]}" --json -p "${pid[ours]},$inside" >"$dir/processes"
+	jq -e --argjson p "$inside" --arg id "$theirs" '.processes | map([.pid, .may, .recording]) == [[$p, true, $id]]' "$dir/processes"
+	# those of other containers, whose root is as much root, are not
+	elsewhere_refused "there is no recording $theirs" "${ask[@]}" cancel "${to[@]}" "$theirs"
+	nsenter -t "$(cat "$dir/other.inside")" --pid "${ask[@]}" list "${to[@]}" --json | jq -e '.recordings == []'
+	"${pod[@]}" stop "${to[@]}" "$theirs"
+	"${pod[@]}" get "${to[@]}" "$theirs" -o "$dir/theirs.kprof"
+	cmp "$dir/theirs.kprof" "$state/recordings/$theirs.kprof"
+	ctl get "$theirs" -o "$dir/ours.kprof" # the machine's root
+	logged refusal '.elsewhere and .uid == 0 and .verb == "get"'
+	daemon_stop
+	# which namespace that was, the next daemon does not know
+	daemon_start --no-sampling --allow-owner
+	[ "$("${pod[@]}" list "${to[@]}" --json | jq '.recordings | length')" = 0 ]
+	ctl get "$theirs" -o "$dir/later.kprof"
+	daemon_stop
+	# where owners may not, nobody there may
+	daemon_start --no-sampling
+	elsewhere_refused "you may not have processes recorded" "${ask[@]}" start "${to[@]}" -p "$inside"
+	grep -q "^hint: from another PID namespace" "$dir/stderr"
+	daemon_stop
+}
+
 said() { # NAME
 	grep -q . "$dir/$1.out"
 }

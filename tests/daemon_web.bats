@@ -201,7 +201,7 @@ shows_no_samples() { # TOKEN: the page shows neither processes nor a flame graph
 	: >"$config"
 	daemon_start --chunk 2s --max-overhead 100% --web --web-perfetto "$origin"
 	[ "$(daemon_ask / page)" = 401 ]
-	token=$(cat "$dir/run/web-token")
+	token=$(cat "$dir/state/web-token")
 	spawn rests "$PYTHON" "$WORKLOADS/rests.py" "$comm"
 	ctl start -p "${pid[rests]}"
 	id=$(cat "$dir/stdout")

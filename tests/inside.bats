@@ -147,6 +147,29 @@ nothing_goes_on() { [ -z "$(going_on)" ]; }
 	target_end ns
 }
 
+@test "inside: root of a PID namespace of its own, with capabilities, as in a container: where owners may, and itself alone" {
+	local id
+	target_start_in_ns() { # NAME
+		target_start "$1" unshare --pid --fork --kill-child "$public/gcc-c11" plain "$public/libtorch_cpu.so"
+		target_go "$1"
+		target_result "$1"
+	}
+	daemon_start
+	target_start_in_ns refused
+	jq -e '.started.code == 1 and .started.error == "you may not have processes recorded" and
+		(.started.hint | startswith("from another PID namespace"))' "$dir/refused.json"
+	target_end refused
+	daemon_stop
+	daemon_start --allow-owner
+	target_start_in_ns ns
+	jq -e '.started.code == 0 and .stopped.code == 0 and .counts["aten::fake_linear"] == 200' "$dir/ns.json"
+	id=$(id_of ns)
+	[ "$(stat -c '%u %a' "$public/state/recordings/$id.kprof")" = "0 600" ]
+	"$KPROF" report "$public/state/recordings/$id.kprof" --json |
+		jq -e --slurpfile truth "$dir/ns.json" '([.rows[] | {(.name): .calls}] | add) == $truth[0].counts'
+	target_end ns
+}
+
 @test "inside: a forked child is not what its parent has begun, and may begin its own; exec ends what was begun" {
 	local id way
 	daemon_start --allow-owner

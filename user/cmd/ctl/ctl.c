@@ -215,9 +215,13 @@ static void time_text(char buf[32], double ms)
 static void add_row(struct table *t, const cJSON *r)
 {
 	char pids[64] = "-", begun[32], elapsed[TEXT_NUMBER_BYTES], events[24];
-	const char *cells[] = {
-		ctl_text(r, "id"),   ctl_text(r, "state"), pids, begun, elapsed, events,
-		*ctl_text(r, "error") ? ctl_text(r, "error") : ctl_text(r, "early")};
+	const char *cells[] = {ctl_text(r, "id"),
+			       ctl_text(r, "state"),
+			       pids,
+			       begun,
+			       elapsed,
+			       events,
+			       *ctl_text(r, "error") ? ctl_text(r, "error") : ctl_text(r, "early")};
 	const cJSON *pid;
 	size_t at = 0;
 

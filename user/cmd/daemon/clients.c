@@ -146,12 +146,18 @@ static bool send_out(struct connection *c)
 	return true;
 }
 
+/* Whose limits hold for it. */
+static uid_t user_of(const struct connection *c)
+{
+	return space_user(c->client.uid, c->client.space);
+}
+
 /* Counts so many questions more for its user. */
 static void charge(struct connection *c, size_t nr)
 {
-	uint16_t *questions = &c->all->questions[c->client.uid % NR_COUNTS];
+	uint16_t *questions = &c->all->questions[user_of(c) % NR_COUNTS];
 
-	if (c->client.uid)
+	if (user_of(c))
 		*questions =
 			(uint16_t)(*questions + nr < UINT16_MAX ? *questions + nr : UINT16_MAX);
 }
@@ -211,10 +217,10 @@ static void count_lines_anew(struct clients *all, uint64_t now)
 static bool may_log(struct connection *c)
 {
 	struct clients *all = c->all;
-	uint8_t *lines = &all->lines[c->client.uid % NR_COUNTS];
+	uint8_t *lines = &all->lines[user_of(c) % NR_COUNTS];
 
 	count_lines_anew(all, now_ns(CLOCK_MONOTONIC));
-	if (!c->client.uid)
+	if (!user_of(c))
 		return true;
 	if (*lines >= MOST_LINES_OF_USER || all->nr_lines >= MOST_LINES) {
 		all->unlogged++;
@@ -236,6 +242,8 @@ void clients__log(struct client *client, const char *level, const char *event, c
 	fields = cJSON_CreateObject();
 	cJSON_AddNumberToObject(fields, "uid", client->uid);
 	cJSON_AddNumberToObject(fields, "asker", client->pid);
+	if (client->space)
+		cJSON_AddBoolToObject(fields, "elsewhere", true);
 	cJSON_AddStringToObject(fields, "verb", client->verb ? client->verb : "unknown");
 	if (id)
 		cJSON_AddStringToObject(fields, "id", id);
@@ -264,9 +272,9 @@ void clients__refuse(struct client *client, const char *hint, const char *fmt, .
 /* False: its user must wait; clients__tend() goes on with it. */
 static bool may_ask(struct connection *c)
 {
-	const uint16_t *questions = &c->all->questions[c->client.uid % NR_COUNTS];
+	const uint16_t *questions = &c->all->questions[user_of(c) % NR_COUNTS];
 
-	c->held = c->client.uid && *questions >= MOST_A_SECOND;
+	c->held = user_of(c) && *questions >= MOST_A_SECOND;
 	if (!c->held)
 		charge(c, 1);
 	return !c->held;
@@ -357,7 +365,7 @@ static size_t nr_of_user(const struct clients *all, uid_t uid)
 	size_t nr = 0;
 
 	for (const struct connection *c = all->first; c; c = c->next)
-		nr += c->client.uid == uid;
+		nr += user_of(c) == uid;
 	return nr;
 }
 
@@ -372,8 +380,7 @@ static struct connection *idlest(const struct clients *all, uid_t uid)
 	struct connection *found = NULL;
 
 	for (struct connection *c = all->first; c; c = c->next)
-		if (c->client.uid == uid && c->until_ns &&
-		    (!found || c->until_ns < found->until_ns))
+		if (user_of(c) == uid && c->until_ns && (!found || c->until_ns < found->until_ns))
 			found = c;
 	return found;
 }
@@ -389,11 +396,11 @@ static bool make_room(const struct clients *all, uid_t uid)
 	if (most >= MOST_OF_USER)
 		return false;
 	for (const struct connection *c = all->first; c; c = c->next) {
-		size_t nr = c->client.uid ? nr_of_user(all, c->client.uid) : 0;
+		size_t nr = user_of(c) ? nr_of_user(all, user_of(c)) : 0;
 
-		if (nr > most && idlest(all, c->client.uid)) {
+		if (nr > most && idlest(all, user_of(c))) {
 			most = nr;
-			goes = idlest(all, c->client.uid);
+			goes = idlest(all, user_of(c));
 		}
 	}
 	if (goes)
@@ -407,9 +414,15 @@ static void add_connection(struct clients *all, int fd)
 	struct connection *c;
 	struct ucred who;
 	socklen_t bytes = sizeof(who);
+	uint64_t space;
 	size_t nr;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) || !make_room(all, who.uid)) {
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes)) {
+		kprof_sent_files_close(fd);
+		return;
+	}
+	space = peer_space(fd, who.pid);
+	if (!make_room(all, space_user(who.uid, space))) {
 		kprof_sent_files_close(fd);
 		return;
 	}
@@ -422,9 +435,10 @@ static void add_connection(struct clients *all, int fd)
 		return;
 	}
 	groups_of(fd, &who, groups, &nr);
-	c->client = (struct client){.uid = who.uid, .gid = who.gid, .pid = who.pid};
+	c->client = (struct client){.uid = who.uid, .gid = who.gid, .pid = who.pid, .space = space};
+	/* root of a container that has the socket's folder is not the machine's */
 	c->client.privileged =
-		!who.uid || all->opts.is_privileged(all->opts.ctx, who.uid, groups, nr);
+		!space && (!who.uid || all->opts.is_privileged(all->opts.ctx, who.uid, groups, nr));
 	c->all = all;
 	c->file = -1;
 	c->until_ns = now_ns(CLOCK_MONOTONIC) + SLOW_NS;

@@ -11,6 +11,7 @@
  *   clients.c     who comes to it, lines there and back
  *   requests.c    what is asked, and what is answered
  *   owner.c       whose a process is
+ *   peer.c        where a client is
  *   state.c       what it says of itself
  *   listing.c     what is known of processes
  *   always.c      what is recorded without being asked for
@@ -235,13 +236,32 @@ void link_fail(int fd);
 /* The same with a cause of which the library does not know; hint may be NULL. */
 void link_fail_for(int fd, const char *cause, const char *hint);
 
+/* ---- peer.c ---- */
+
+/* PID namespaces, by the number of their inode. */
+#define SPACE_UNKNOWN UINT64_MAX
+/* Of a process. */
+uint64_t process_space(pid_t pid);
+/* Of who has connected, the process pid; 0: the daemon's own. */
+uint64_t peer_space(int fd, pid_t pid);
+/* The number means this namespace, in which the process is, until it is dropped as often. */
+int space_hold(uint64_t space, pid_t pid); /* 0 or -errno */
+void space_drop(uint64_t space);           /* one that is not held is fine */
+/* Whose limits hold: root of another namespace has not those of root; all these are one user. */
+static inline uid_t space_user(uid_t uid, uint64_t space)
+{
+	return !uid && space ? (uid_t)-1 : uid;
+}
+
 /* ---- owner.c ---- */
 
 /*
  * 0: this user could look into the process itself. -EPERM: it is another's, or has or had rights
- * that the user has not. -ENOENT: there is none.
+ * that the user has not. -ENOENT: there is none. space: where the user is, and only processes there
+ * are the user's; 0: in the daemon's own PID namespace. asker: the process that asks: root
+ * elsewhere may have that recorded, whatever capabilities it has.
  */
-int process_check_owner(pid_t pid, uid_t uid);
+int process_check_owner(pid_t pid, uid_t uid, uint64_t space, pid_t asker);
 
 /* ---- chunks.c ---- */
 
@@ -265,7 +285,8 @@ struct demand_job {
 	bool any_process;              /* the asker may record what is not its own */
 	pid_t pid;                     /* this process, beside those in the options; 0: none */
 	pid_t thread;                  /* only this thread of it, by the number inside; 0: all */
-	pid_t asker;                   /* for the log */
+	pid_t asker;                   /* which process has asked */
+	uint64_t space;                /* its PID namespace; 0: the daemon's */
 	uint64_t longest_ns;           /* all rounds together */
 	uint64_t most_bytes, min_free; /* it ends when it has written more, or so little is free */
 	bool start;                    /* once it is prepared */
@@ -392,7 +413,8 @@ struct client {
 	uid_t uid;
 	gid_t gid;
 	pid_t pid;
-	bool privileged;  /* root, or a member of the group */
+	uint64_t space;   /* its PID namespace; 0: the daemon's own */
+	bool privileged;  /* root, or a member of the group, and in the daemon's namespace */
 	const char *verb; /* what it asks; NULL: nothing that is known */
 	char begun
 		[RECORDING_ID_BYTES]; /* a recording of its own that it has not been told of yet */
@@ -471,10 +493,9 @@ struct recording *recordings__find(struct recordings *rs, const char *id);
 struct recording *recordings__next(struct recordings *rs, struct recording *r);
 /*
  * The latest one of this process that goes on, or records at this moment (on), of those that the
- * user may see: all, if it is privileged. NULL: there is none.
+ * client may see. NULL: there is none.
  */
-struct recording *recordings__of(struct recordings *rs, pid_t pid, uid_t uid, bool privileged,
-				 bool on);
+struct recording *recordings__of(struct recordings *rs, pid_t pid, const struct client *c, bool on);
 /* Ends those that go on: their captures are finished. */
 void recordings__stop_all(struct recordings *rs);
 size_t recordings__running(const struct recordings *rs);
@@ -483,6 +504,11 @@ bool recordings__dumping(const struct recordings *rs);
 
 const char *recording__id(const struct recording *r);
 enum recording_state recording__state(const struct recording *r);
+/*
+ * Of the same user's, or the client is privileged. Who is elsewhere sees what was begun there; in
+ * the daemon's namespace, a user sees what the same user's processes elsewhere have begun.
+ */
+bool recording__may_see(const struct recording *r, const struct client *c);
 uid_t recording__uid(const struct recording *r);
 uint32_t recording__rounds(const struct recording *r); /* that are whole */
 /* Whether it goes on, and is of this process. */

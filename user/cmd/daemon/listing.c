@@ -33,9 +33,7 @@
 
 struct listing {
 	struct daemon *d;
-	uid_t uid;
-	gid_t gid;
-	bool privileged;
+	struct client who; /* as it was */
 	uint64_t until_ns;
 	struct loop_watch reader; /* .fd: where to write */
 	struct child child;
@@ -67,10 +65,10 @@ static void add_text(cJSON *o, const char *key, const char *text)
 
 static cJSON *describe(const struct listing *l, const struct kprof_process_info *info)
 {
-	const struct recording *r =
-		recordings__of(l->d->recordings, info->pid, l->uid, l->privileged, true);
-	bool may = l->privileged ||
-		   (l->d->opts->allow_owner && !process_check_owner(info->pid, l->uid));
+	const struct recording *r = recordings__of(l->d->recordings, info->pid, &l->who, true);
+	bool may = l->who.privileged ||
+		   (l->d->opts->allow_owner &&
+		    !process_check_owner(info->pid, l->who.uid, l->who.space, l->who.pid));
 	cJSON *o = cJSON_CreateObject();
 
 	cJSON_AddNumberToObject(o, "pid", info->pid);
@@ -102,10 +100,15 @@ struct written {
 static int write_one(void *ctx, const struct kprof_process_info *info)
 {
 	struct written *w = ctx;
-	cJSON *o = describe(w->l, info);
-	char *text = cJSON_PrintUnformatted(o);
+	char *text;
 	bool fine;
+	cJSON *o;
 
+	/* root of a container: what only the kernel's checks kept from others, it must not see */
+	if (w->l->who.space && process_space(info->pid) != w->l->who.space)
+		return 0;
+	o = describe(w->l, info);
+	text = cJSON_PrintUnformatted(o);
 	if (text)
 		text_defuse(text);
 	fine = text && fprintf(w->to, "%s%s", w->nr ? ",\n" : "[", text) > 0;
@@ -160,8 +163,8 @@ static int run(int fd, void *arg)
 		return EXIT_FAILED;
 	setpriority(PRIO_PROCESS, 0, 19);
 	kprof_set_log(say_nothing, NULL);
-	if (!l->privileged)
-		err = become(l->uid, l->gid);
+	if (!l->who.privileged)
+		err = become(l->who.uid, l->who.gid);
 	if (!err)
 		err = kprof_list_processes(true, write_one, &w);
 	if (!err)
@@ -207,12 +210,15 @@ static void on_end(void *ctx, int status)
 
 static bool may_begin(const struct daemon *d, const struct client *c)
 {
+	uid_t user = space_user(c->uid, c->space);
 	size_t nr = 0;
 
-	for (const struct listing *l = d->listings; l && c->uid; l = l->next) {
-		if (!l->uid || l->privileged != c->privileged)
+	for (const struct listing *l = d->listings; l && user; l = l->next) {
+		uid_t other = space_user(l->who.uid, l->who.space);
+
+		if (!other || l->who.privileged != c->privileged)
 			continue;
-		if (l->uid == c->uid)
+		if (other == user)
 			return false;
 		nr++;
 	}
@@ -246,9 +252,7 @@ static int begin(struct daemon *d, const struct client *c, int to)
 	}
 	*l = (struct listing){
 		.d = d,
-		.uid = c->uid,
-		.gid = c->gid,
-		.privileged = c->privileged,
+		.who = *c,
 		.until_ns = now_ns(CLOCK_MONOTONIC) + LONGEST_NS,
 		.reader = {.fd = to, .ready = reader_is_gone, .ctx = l},
 		.child = {.name = "kprof-list", .message = on_message, .ended = on_end, .ctx = l},

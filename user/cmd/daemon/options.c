@@ -165,7 +165,7 @@ const struct option_row daemon_options[] = {
 	 .help = "… without the token, to all users of this machine"},
 	{.name = "web-token-file", .kind = OPTION_TEXT, OPT(web_token_file), .check = check_path,
 	 .argument = "FILE", .words = "<file>",
-	 .help = "has the token; made if it is not there (web-token, beside the socket)"},
+	 .help = "has the token; made if it is not there (web-token, in the state folder)"},
 	{.name = "web-host", .kind = OPTION_LIST, OPT(web_hosts), .argument = "NAMES",
 	 .wrong = "list of names",
 	 .help = "clients may call it by these names, besides localhost and addresses"},

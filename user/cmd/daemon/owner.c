@@ -64,7 +64,7 @@ static bool in_own_namespace(pid_t pid)
 	return stat("/proc/self/ns/user", &own) || stat(path, &its) || own.st_ino == its.st_ino;
 }
 
-int process_check_owner(pid_t pid, uid_t uid)
+int process_check_owner(pid_t pid, uid_t uid, uint64_t space, pid_t asker)
 {
 	struct ids ids = {0};
 	struct stat st;
@@ -81,5 +81,9 @@ int process_check_owner(pid_t pid, uid_t uid)
 	if (st.st_uid != uid || ids.uids[0] != uid || !has_one_id(ids.uids) ||
 	    !has_one_id(ids.gids))
 		return -EPERM;
+	if (space && (space == SPACE_UNKNOWN || process_space(pid) != space))
+		return -EPERM;
+	if (space && !uid && pid == asker)
+		return 0;
 	return ids.capabilities && in_own_namespace(pid) ? -EPERM : 0;
 }

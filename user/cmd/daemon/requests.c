@@ -147,16 +147,6 @@ void requests__forget(struct daemon *d)
 
 /* ---- a recording that is meant ---- */
 
-static bool may_see(const struct client *c, const struct recording *r)
-{
-	return c->privileged || c->uid == recording__uid(r);
-}
-
-static struct recording *of_process(struct daemon *d, const struct client *c, pid_t pid, bool on)
-{
-	return recordings__of(d->recordings, pid, c->uid, c->privileged, on);
-}
-
 /* NULL: the client was answered. */
 static struct recording *meant(struct daemon *d, struct client *c, const cJSON *question)
 {
@@ -169,11 +159,11 @@ static struct recording *meant(struct daemon *d, struct client *c, const cJSON *
 	if (id)
 		r = recordings__find(d->recordings, id);
 	else if (json_is_true(question, "self"))
-		r = of_process(d, c, c->pid, false);
+		r = recordings__of(d->recordings, c->pid, c, false);
 	else if (cJSON_IsNumber(pid))
-		r = of_process(d, c, (pid_t)pid->valueint, false);
+		r = recordings__of(d->recordings, (pid_t)pid->valueint, c, false);
 	/* of what others record, not even that it exists */
-	if (r && may_see(c, r))
+	if (r && recording__may_see(r, c))
 		return r;
 	if (id)
 		clients__refuse(c, "`kprof ctl list` shows those that there are",
@@ -200,10 +190,15 @@ static bool may_record(const struct daemon *d, struct client *c)
 {
 	if (c->privileged || d->opts->allow_owner)
 		return true;
-	clients__refuse(c,
-			"root may, and members of the group that the daemon was told (group); with "
-			"allow-owner in its configuration, also owners of processes",
-			"you may not have processes recorded");
+	clients__refuse(
+		c,
+		c->space ? "from another PID namespace than the daemon's, as in a container, "
+			   "only owners of processes may, with allow-owner in its "
+			   "configuration"
+			 : "root may, and members of the group that the daemon was told "
+			   "(group); with allow-owner in its configuration, also owners of "
+			   "processes",
+		"you may not have processes recorded");
 	return false;
 }
 
@@ -216,6 +211,7 @@ static void begin(struct daemon *d, struct client *c, const cJSON *question, boo
 		.gid = c->gid,
 		.any_process = c->privileged,
 		.asker = c->pid,
+		.space = c->space,
 		.start = start,
 	};
 	const cJSON *given = cJSON_GetObjectItemCaseSensitive(question, "options"), *o;
@@ -320,7 +316,8 @@ static void stop(struct daemon *d, struct client *c, const cJSON *question)
 	if (!cJSON_HasObjectItem(question, "id")) {
 		const cJSON *pid = cJSON_GetObjectItemCaseSensitive(question, "pid");
 
-		r = of_process(d, c, cJSON_IsNumber(pid) ? (pid_t)pid->valueint : c->pid, false);
+		r = recordings__of(d->recordings,
+				   cJSON_IsNumber(pid) ? (pid_t)pid->valueint : c->pid, c, false);
 		if (!r) {
 			o = yes(NULL);
 			cJSON_AddStringToObject(o, "note", "nothing is recorded");
@@ -444,7 +441,7 @@ static void list(struct daemon *d, struct client *c, const cJSON *question)
 	int nr = 0;
 
 	while ((r = recordings__next(d->recordings, r)) && nr < MOST_LISTED)
-		if (may_see(c, r) && ++nr)
+		if (recording__may_see(r, c) && ++nr)
 			cJSON_AddItemToArray(all, recording__describe(r));
 	clients__answer(c, o, -1);
 }
@@ -468,8 +465,8 @@ static void get(struct daemon *d, struct client *c, const cJSON *question)
 	}
 	if (round > recording__rounds(r)) {
 		clients__refuse(c, "`kprof ctl status --json` says how many there are",
-				"recording %s has no round %.0f: it has %u", recording__id(r), round,
-				recording__rounds(r));
+				"recording %s has no round %.0f: it has %u", recording__id(r),
+				round, recording__rounds(r));
 		return;
 	}
 	file = recording__open(r, (uint32_t)round);
@@ -489,9 +486,9 @@ static void capturing(struct daemon *d, struct client *c, const cJSON *question)
 {
 	const cJSON *given = cJSON_GetObjectItemCaseSensitive(question, "pid");
 	pid_t pid = cJSON_IsNumber(given) ? (pid_t)given->valueint : c->pid;
-	const struct recording *r = of_process(d, c, pid, true);
-	int err = process_check_owner(pid, c->uid);
-	bool there = err != -ENOENT;
+	const struct recording *r = recordings__of(d->recordings, pid, c, true);
+	int err = process_check_owner(pid, c->uid, c->space, c->pid);
+	bool there = err != -ENOENT && !(c->space && err); /* of elsewhere, nothing is told */
 	bool may = there && (c->privileged || (d->opts->allow_owner && !err));
 	cJSON *o = yes(NULL);
 

@@ -100,8 +100,7 @@ static int listen_at(const char *path, bool *stored)
 		fd = new_socket(&at);
 		if (fd < 0)
 			return fd;
-		*stored =
-			sd_pid_notify_with_fds(0, 0, "FDSTORE=1\nFDNAME=" STORE_NAME, &fd, 1) > 0;
+		*stored = sd_pid_notify_with_fds(0, 0, "FDSTORE=1\nFDNAME=" STORE_NAME, &fd, 1) > 0;
 	}
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
 	fcntl(fd, F_SETFL, O_NONBLOCK);

@@ -33,7 +33,7 @@ struct record_opts {
 	struct message_opts message;
 	/* ctl */
 	const char *socket, *start_at; /* as given; NULL: not */
-	uint64_t last_ns, round; /* 0: not given */
+	uint64_t last_ns, round;       /* 0: not given */
 	bool as_json;
 };
 

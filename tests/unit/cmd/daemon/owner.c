@@ -55,10 +55,10 @@ static void gone_is_gone(void)
 
 	CHECK(!waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT));
 	CHECK(info.si_code == CLD_EXITED && !info.si_status);
-	CHECK_EQ(process_check_owner(pid, uid), -ENOENT);
-	CHECK_EQ(process_check_owner(pid, uid + 1), -ENOENT);
+	CHECK_EQ(process_check_owner(pid, uid, 0, 0), -ENOENT);
+	CHECK_EQ(process_check_owner(pid, uid + 1, 0, 0), -ENOENT);
 	CHECK_EQ(waitpid(pid, NULL, 0), pid);
-	CHECK_EQ(process_check_owner(pid, uid), -ENOENT);
+	CHECK_EQ(process_check_owner(pid, uid, 0, 0), -ENOENT);
 }
 
 static void what_lives_on_is_there(void)
@@ -69,8 +69,8 @@ static void what_lives_on_is_there(void)
 	alarm(120);
 	while (!is_zombie(pid))
 		usleep(1000);
-	CHECK(process_check_owner(pid, uid) != -ENOENT);
-	CHECK_EQ(process_check_owner(pid, uid + 1), -EPERM);
+	CHECK(process_check_owner(pid, uid, 0, 0) != -ENOENT);
+	CHECK_EQ(process_check_owner(pid, uid + 1, 0, 0), -EPERM);
 	CHECK(!kill(pid, SIGKILL) && waitpid(pid, NULL, 0) == pid);
 }
 

@@ -194,7 +194,8 @@ static int check_owner(const struct demand *d, bool may_be_gone)
 	char error[128];
 
 	for (size_t i = 0; i < d->opts.pids.nr && !d->job->any_process; i++) {
-		int err = process_check_owner(d->opts.pids.items[i], d->job->uid);
+		int err = process_check_owner(d->opts.pids.items[i], d->job->uid, d->job->space,
+					      d->job->asker);
 
 		if (!err || (may_be_gone && err == -ENOENT))
 			continue;

@@ -44,6 +44,8 @@ cJSON *recording__describe(const struct recording *r)
 	cJSON_AddStringToObject(o, "id", r->id);
 	cJSON_AddStringToObject(o, "state", state_names[r->state]);
 	cJSON_AddNumberToObject(o, "uid", r->uid);
+	if (r->space)
+		cJSON_AddBoolToObject(o, "elsewhere", true);
 	if (r->asked_by)
 		cJSON_AddNumberToObject(o, "asked_by", r->asked_by);
 	pids = cJSON_AddArrayToObject(o, "pids");
@@ -91,6 +93,7 @@ void recording__take_pids(struct recording *r, const cJSON *m)
 
 void recording__free(struct recording *r)
 {
+	space_drop(r->space);
 	cJSON_Delete(r->numbers);
 	free(r->error);
 	free(r->hint);
@@ -162,6 +165,8 @@ static void read_description(struct recordings *rs, int dir, const char *name)
 		snprintf(r->id, sizeof(r->id), "%.*s", len, name);
 		snprintf(r->path, sizeof(r->path), "%s/%s.kprof", rs->opts.folder, r->id);
 		r->uid = (uid_t)json_number(o, "uid");
+		/* what that namespace was, nobody knows any more */
+		r->space = json_is_true(o, "elsewhere") ? SPACE_UNKNOWN : 0;
 		r->asked_by = (uid_t)json_number(o, "asked_by");
 		r->rounds = (uint32_t)json_number(o, "rounds");
 		r->begun_ms = json_number(o, "begun_ms");

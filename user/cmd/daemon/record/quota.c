@@ -34,7 +34,8 @@ bool recordings__may_begin(const struct recordings *rs, uid_t uid)
 	if (!uid)
 		return rs->running < MOST_RUNNING + MORE_OF_ROOT;
 	for (const struct recording *r = rs->first; r; r = r->next)
-		running += (recording_goes_on(r) || r->child.pid) && r->uid == uid;
+		running += (recording_goes_on(r) || r->child.pid) &&
+			   space_user(r->uid, r->space) == uid;
 	for (size_t i = 0; i < nr; i++)
 		lately += rs->begun[i].at_ns && rs->begun[i].uid == uid &&
 			  rs->begun[i].at_ns + MINUTE_NS > now;

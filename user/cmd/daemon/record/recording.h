@@ -14,6 +14,7 @@ struct recording {
 	char id[RECORDING_ID_BYTES];
 	enum recording_state state;
 	uid_t uid;
+	uint64_t space; /* the PID namespace of who asked; 0: the daemon's; SPACE_UNKNOWN: gone */
 	uid_t asked_by; /* of root's dumps: who has had it made by a signal; 0: nobody */
 	gid_t gid;
 	pid_t asker;
@@ -27,9 +28,9 @@ struct recording {
 	uint64_t begun_ms;             /* Unix time: asked for */
 	uint64_t started_ms, ended_ms; /* 0: not yet */
 	uint64_t stop_by_ns;
-	char why[160];  /* what it is for; "" nothing is said */
+	char why[160];   /* what it is for; "" nothing is said */
 	char early[200]; /* why there are not all rounds that were asked for; "": there are */
-	cJSON *numbers; /* of its last message; NULL: none came */
+	cJSON *numbers;  /* of its last message; NULL: none came */
 	char *error, *hint;
 	struct recording *next;
 };
@@ -56,7 +57,9 @@ static inline bool recording_goes_on(const struct recording *r)
 /* Whose share of the folder it takes. */
 static inline uid_t recording_payer(const struct recording *r)
 {
-	return r->uid ? r->uid : r->asked_by;
+	uid_t user = space_user(r->uid, r->space);
+
+	return user ? user : r->asked_by;
 }
 
 /* ---- kept.c ---- */

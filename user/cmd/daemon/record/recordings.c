@@ -37,6 +37,13 @@ uid_t recording__uid(const struct recording *r)
 	return r->uid;
 }
 
+bool recording__may_see(const struct recording *r, const struct client *c)
+{
+	return c->privileged ||
+	       (c->uid == r->uid &&
+		(!c->space || (c->space == r->space && c->space != SPACE_UNKNOWN)));
+}
+
 uint32_t recording__rounds(const struct recording *r)
 {
 	return r->rounds;
@@ -181,16 +188,23 @@ static void name_recording(struct recordings *rs, struct recording *r)
 
 int recordings__begin(struct recordings *rs, const struct demand_job *job, struct recording **out)
 {
+	uid_t user = space_user(job->uid, job->space);
 	struct recording *r;
 	int err;
 
-	if (!recordings__may_begin(rs, job->uid))
+	if (!recordings__may_begin(rs, user))
 		return -EAGAIN;
+	err = job->space ? space_hold(job->space, job->asker) : 0;
+	if (err)
+		return err;
 	r = calloc(1, sizeof(*r));
-	if (!r)
+	if (!r) {
+		space_drop(job->space);
 		return -ENOMEM;
+	}
 	r->all = rs;
 	r->uid = job->uid;
+	r->space = job->space;
 	r->asked_by = job->asked_by;
 	r->gid = job->gid;
 	r->asker = job->asker;
@@ -199,7 +213,7 @@ int recordings__begin(struct recordings *rs, const struct demand_job *job, struc
 	r->job = *job;
 	r->job.path = r->path;
 	r->job.longest_ns = rs->opts.longest_ns;
-	r->job.most_bytes = recordings__most_bytes(rs, job->uid);
+	r->job.most_bytes = recordings__most_bytes(rs, user);
 	r->job.min_free = rs->opts.min_free;
 	r->child = (struct child){
 		.name = "kprof-recording",
@@ -214,12 +228,12 @@ int recordings__begin(struct recordings *rs, const struct demand_job *job, struc
 		r->child.name = "kprof-dump";
 	err = child__start(rs->opts.loop, &r->child, r->dump ? dump_run : demand_run, &r->job);
 	if (err) {
-		free(r);
+		recording__free(r);
 		return err;
 	}
 	r->job.options = NULL; /* the caller's */
 	r->job.dump_folder = r->job.why = NULL;
-	recordings__count(rs, job->uid);
+	recordings__count(rs, user);
 	rs->running++;
 	rs->nr++;
 	r->next = rs->first;
@@ -316,11 +330,10 @@ struct recording *recordings__next(struct recordings *rs, struct recording *r)
 	return r ? r->next : rs->first;
 }
 
-struct recording *recordings__of(struct recordings *rs, pid_t pid, uid_t uid, bool privileged,
-				 bool on)
+struct recording *recordings__of(struct recordings *rs, pid_t pid, const struct client *c, bool on)
 {
 	for (struct recording *r = rs->first; r; r = r->next)
-		if (recording__is_of(r, pid) && (privileged || uid == r->uid) &&
+		if (recording__is_of(r, pid) && recording__may_see(r, c) &&
 		    (!on || r->state == RECORDING_ON))
 			return r;
 	return NULL;

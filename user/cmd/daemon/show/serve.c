@@ -290,16 +290,13 @@ static void ready(void *ctx, uint32_t events)
 	}
 }
 
-/* Beside the socket for clients, unless another one is named. */
+/* Not beside the socket: containers have that folder, and root of one could read it there. */
 static void token_file(const struct daemon_opts *opts, char path[DAEMON_PATH_BYTES])
 {
-	const char *slash = strrchr(opts->socket, '/');
-
 	if (opts->web_token_file)
 		snprintf(path, DAEMON_PATH_BYTES, "%s", opts->web_token_file);
 	else
-		snprintf(path, DAEMON_PATH_BYTES, "%.*s/web-token",
-			 (int)(slash ? slash - opts->socket : 0), opts->socket);
+		snprintf(path, DAEMON_PATH_BYTES, "%s/web-token", opts->state);
 }
 
 static void begin_web(struct serve *s)

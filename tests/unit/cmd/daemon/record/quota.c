@@ -51,6 +51,26 @@ static int nr_of(struct recordings *rs, uid_t uid, uid_t asked_by)
 	return nr;
 }
 
+/* So many captures are there, which go. */
+static void clear(size_t wanted)
+{
+	char **names;
+	size_t nr;
+
+	CHECK(!folder_list(folder, &names, &nr));
+	CHECK_EQ(nr, wanted);
+	for (size_t i = 0; i < nr; i++) {
+		char path[128];
+
+		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+		CHECK(!unlink(path));
+		strcpy(strrchr(path, '.'), ".json");
+		CHECK(!unlink(path));
+	}
+	folder_list_free(names, nr);
+	CHECK(!rmdir(folder));
+}
+
 static void ignore(void *ctx, struct recording *r)
 {
 	(void)ctx;
@@ -65,8 +85,6 @@ static void asked_dumps_have_a_share(void)
 {
 	struct recordings_opts opts = {.keep_bytes = MOST, .changed = ignore};
 	struct recordings *rs;
-	char **names;
-	size_t nr;
 
 	CHECK(mkdtemp(folder));
 	snprintf(opts.folder, sizeof(opts.folder), "%s", folder);
@@ -88,18 +106,27 @@ static void asked_dumps_have_a_share(void)
 	CHECK_EQ(nr_of(rs, 2001, 0), 1);
 	CHECK_EQ(nr_of(rs, 0, 2001), 9);
 	recordings__free(rs);
-	CHECK(!folder_list(folder, &names, &nr));
-	CHECK_EQ(nr, 3 + 1 + 1 + 1 + 9);
-	for (size_t i = 0; i < nr; i++) {
-		char path[128];
-
-		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
-		CHECK(!unlink(path));
-		strcpy(strrchr(path, '.'), ".json");
-		CHECK(!unlink(path));
-	}
-	folder_list_free(names, nr);
-	CHECK(!rmdir(folder));
+	clear(3 + 1 + 1 + 1 + 9);
 }
 
-UNIT_MAIN(TEST(asked_dumps_have_a_share))
+/* Root of other PID namespaces is one user, with a user's share. */
+static void root_elsewhere_has_a_share(void)
+{
+	struct recordings_opts opts = {.keep_bytes = MOST, .changed = ignore};
+	struct recordings *rs;
+
+	CHECK(!mkdir(folder, 0700));
+	snprintf(opts.folder, sizeof(opts.folder), "%s", folder);
+	make("\"uid\": 0");
+	for (int i = 0; i < 42; i++)
+		make("\"uid\": 0, \"elsewhere\": true");
+	CHECK(!recordings__new(&opts, &rs));
+	CHECK_EQ(nr_of(rs, 0, 0), 43);
+	for (int i = 1; i < 100; i++)
+		recordings__tend(rs, (uint64_t)i * 3600 * 1000000000);
+	CHECK_EQ(nr_of(rs, 0, 0), 1 + 10);
+	recordings__free(rs);
+	clear(1 + 10);
+}
+
+UNIT_MAIN(TEST(asked_dumps_have_a_share), TEST(root_elsewhere_has_a_share))

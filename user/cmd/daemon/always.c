@@ -10,6 +10,7 @@
 
 #include "cmd/daemon/pusher.h"
 #include "cmd/daemon/show/serve.h"
+#include "cmd/daemon/record/windows.h"
 #include "cmd/daemon/watch/triggers.h"
 
 #define RECORDERS_SHARE 0.8 /* of what all may cost */

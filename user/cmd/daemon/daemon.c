@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* kprof daemon: begins, waits, and ends. */
 #include "cmd/daemon/daemon.h"
+#include "cmd/daemon/record/windows.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>

@@ -24,7 +24,7 @@
  *     dump.c      inside a process: what the flight recorder has becomes one capture
  *     trace.c     … and writes a trace of it where it was asked to
  *     keeper.c    keeps a recording of chunks going, and its folder within its limits
- *     windows.c   a recording of seconds, now and then: what devices do
+ *     windows.c   a recording of seconds, now and then: what devices do (windows.h)
  *     recordings.c  what is being recorded on demand; kept.c: and what has been; quota.c: how
  *                 much of it there may be
  *     folder.c    the folders of what is stored
@@ -360,44 +360,6 @@ struct cJSON *keeper__state(const struct keeper *k);
  * that fails.
  */
 void keeper__cut(struct keeper *k, void (*done)(void *ctx), void *ctx);
-
-/* ---- windows.c ---- */
-
-struct windows;
-struct windows_opts {
-	struct loop *loop;
-	char folder[DAEMON_PATH_BYTES];
-	struct kprof_session_opts session;
-	uint64_t window_ns, every_ns; /* every_ns: in the mean, from begin to begin */
-	double share;                 /* what they may cost in the mean: else they come later */
-	uint64_t keep_ns, keep_bytes, min_free;
-	void (*stored)(void *ctx, const char *path);
-	void *ctx;
-};
-int windows__new(const struct windows_opts *opts, struct windows **out);
-void windows__free(struct windows *w);                  /* NULL is fine */
-void windows__tend(struct windows *w, uint64_t now_ns); /* once a second */
-/* Goes on with other options; also one that was asked to end. */
-void windows__change(struct windows *w, const struct windows_opts *opts);
-void windows__stop(struct windows *w); /* NULL is fine */
-bool windows__go_on(const struct windows *w);
-/* Whether a window's process is there at the moment. */
-bool windows__now(const struct windows *w);
-/* Whether there are windows, of which the last one has seen a device in use. */
-bool windows__see(const struct windows *w);
-/* What the window that goes on, or the last one, said of itself at last; NULL: nothing. */
-const struct cJSON *windows__stats(const struct windows *w);
-/* What windows have cost besides what their statistics say: CPU time of begins and ends. */
-uint64_t windows__begin_ns(const struct windows *w);
-/* As keeper__state(). */
-struct cJSON *windows__state(const struct windows *w);
-/*
- * From one begin to the next, on average: as asked, but at least so long that a window's cost, as
- * CPU time, is this share of what base CPUs do meanwhile.
- */
-uint64_t windows_pause(const struct windows_opts *opts, uint64_t cost_ns, double base);
-/* So long, or up to a quarter less or more. random: any number. */
-uint64_t windows_jitter(uint64_t pause_ns, uint32_t random);
 
 /* ---- socket.c ---- */
 

@@ -6,6 +6,7 @@
 
 #include "cmd/daemon/kineto.h"
 #include "cmd/daemon/pusher.h"
+#include "cmd/daemon/record/windows.h"
 #include "cmd/daemon/show/serve.h"
 #include "cmd/daemon/watch/triggers.h"
 

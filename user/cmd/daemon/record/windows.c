@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 
 #include "cmd/daemon/daemon.h"
+#include "cmd/daemon/record/windows.h"
 #include "cmd/print/json_get.h"
 #include "cmd/print/text.h"
 #include "kprof/overhead.h"

@@ -11,6 +11,7 @@
 
 #include "cmd/daemon/kineto.h"
 #include "cmd/daemon/pusher.h"
+#include "cmd/daemon/record/windows.h"
 #include "cmd/daemon/show/serve.h"
 #include "cmd/print/json_get.h"
 #include "kprof/overhead.h"

@@ -13,6 +13,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "cmd/daemon/record/windows.h"
+
 #define SECOND_NS 1000000000ull
 #define LEAST_PAUSE_NS SECOND_NS
 #define MOST_PAUSE_NS (60 * SECOND_NS)

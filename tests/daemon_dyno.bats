@@ -24,7 +24,7 @@ teardown() {
 }
 
 serving() {
-	daemon_start --no-sampling --dynolog
+	daemon_start --no-sampling --dynolog "$@"
 	inside=(nsenter "--net=/proc/${pid[daemon]}/ns/net")
 }
 
@@ -58,6 +58,34 @@ dyno() {
 	grep -q "done  *${pid[target]}" "$dir/stdout"
 	target_end target
 	daemon_stop
+}
+
+@test "what dyno asks for is on its own account: the processes' user may begin as many as before" {
+	serving --allow-owner
+	local n pids=() id user=(setpriv --reuid 20001 --regid 20001 --clear-groups)
+	mkdir "$dir/bin" && cp "$KPROF" "$dir/bin" && chmod 755 "$dir/bin" "$dir/bin/kprof"
+	for n in {1..9}; do # of a user, eight may go on
+		spawn "theirs$n" "${user[@]}" sleep 1000
+		pids+=("${pid[theirs$n]}")
+	done
+	for n in {1..9}; do wait_for "$PATIENCE" "process $n" sleeps_as 20001 "${pid[theirs$n]}"; done
+	dyno gputrace --pids "$(IFS=, && echo "${pids[*]}")" --process-limit 9 --duration-ms 300000 --log-file "$out/trace.json" >"$dir/said"
+	answer '.activityProfilersTriggered | length == 9'
+	id=$("${user[@]}" "$dir/bin/kprof" ctl start --socket "$socket" -p "${pids[0]}" -d 100ms)
+	wait_for "$PATIENCE" "the end of what the user has begun" is_done "$id"
+	# all of it is that user's
+	"$KPROF" ctl list --socket "$socket" --json | jq -e '.recordings | length == 10 and all(.uid == 20001)'
+	kill "${pids[@]}"
+	daemon_stop
+}
+
+sleeps_as() { # UID PID
+	[ "$(stat -c %u "/proc/$2")" = "$1" ] && [ "$(cat "/proc/$2/comm")" = sleep ]
+}
+
+# answer JQ: of what the daemon answered dyno, which shows it, for $dir/said
+answer() {
+	sed -n 's/^response = //p' "$dir/said" | jq -e "$1" >/dev/null || fail "not $1" "$(cat "$dir/said")"
 }
 
 @test "dyno can't have files written elsewhere, over others, or through links" {

@@ -294,6 +294,7 @@ struct demand_job {
 	const char *dump_folder;
 	uint64_t last_ns;
 	uid_t asked_by;  /* has had root's dump made by a signal, and has a share; 0: nobody */
+	bool for_dyno;   /* asked for by dyno, which has a share, too, in place of the user */
 	const char *why; /* what it is for, for the list; NULL: nothing is said */
 	/*
 	 * Where a trace is to be, too, below one of these folders; NULL: nowhere. See
@@ -447,7 +448,7 @@ void recordings__set_limits(struct recordings *rs, uint64_t keep_ns, uint64_t ke
 void recordings__tend(struct recordings *rs, uint64_t now_ns);
 /*
  * Begins one, as its first state. options: texts; kept as long as it is needed. -EAGAIN: this user
- * has too many; others: it cannot be begun, with the library's error.
+ * (or dyno) has too many; others: it cannot be begun, with the library's error.
  */
 int recordings__begin(struct recordings *rs, const struct demand_job *job, struct recording **out);
 struct recording *recordings__find(struct recordings *rs, const char *id);

@@ -94,6 +94,7 @@ static int begin(void *ctx, const struct kprof_dynolog_request *request,
 		.gid = process->gid,
 		.pid = process->pid,
 		.any_process = true, /* who may ask, the port's address decides */
+		.for_dyno = true,
 		.start = true,
 		.trace_path = path,
 		.trace_folders = (const char *const *)opts->trace_folders.items,

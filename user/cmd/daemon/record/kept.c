@@ -48,6 +48,8 @@ cJSON *recording__describe(const struct recording *r)
 		cJSON_AddBoolToObject(o, "elsewhere", true);
 	if (r->asked_by)
 		cJSON_AddNumberToObject(o, "asked_by", r->asked_by);
+	if (r->for_dyno)
+		cJSON_AddTrueToObject(o, "for_dyno");
 	pids = cJSON_AddArrayToObject(o, "pids");
 	for (size_t i = 0; i < r->nr_pids; i++)
 		cJSON_AddItemToArray(pids, cJSON_CreateNumber(r->pids[i]));
@@ -168,6 +170,7 @@ static void read_description(struct recordings *rs, int dir, const char *name)
 		/* what that namespace was, nobody knows any more */
 		r->space = json_is_true(o, "elsewhere") ? SPACE_UNKNOWN : 0;
 		r->asked_by = (uid_t)json_number(o, "asked_by");
+		r->for_dyno = json_is_true(o, "for_dyno");
 		r->rounds = (uint32_t)json_number(o, "rounds");
 		r->begun_ms = json_number(o, "begun_ms");
 		r->started_ms = json_number(o, "started_ms");

@@ -5,8 +5,9 @@
 
 #include "cmd/daemon/daemon.h"
 
-#define MOST_A_MINUTE 30 /* that are begun, of one user, but root */
-#define MOST_KNOWN 10000 /* with those that have ended */
+#define MOST_A_MINUTE 30         /* that are begun, of one user, but root */
+#define MOST_OF_DYNO_A_MINUTE 60 /* … by dyno, whomever they are of */
+#define MOST_KNOWN 10000         /* with those that have ended */
 /* The length of a path: of a recording of several rounds with ".NUMBER" before the suffix. */
 
 struct recording {
@@ -16,6 +17,7 @@ struct recording {
 	uid_t uid;
 	uint64_t space; /* the PID namespace of who asked; 0: the daemon's; SPACE_UNKNOWN: gone */
 	uid_t asked_by; /* of root's dumps: who has had it made by a signal; 0: nobody */
+	bool for_dyno;  /* dyno has asked for it: nobody knows who that was */
 	gid_t gid;
 	pid_t asker;
 	pid_t pids[16]; /* the first ones */
@@ -43,9 +45,9 @@ struct recordings {
 	uint64_t next_trim_ns;
 	struct folder_want want;
 	struct {
-		uid_t uid;
+		uid_t account;
 		uint64_t at_ns;
-	} begun[MOST_A_MINUTE * 8]; /* the latest, of all users */
+	} begun[MOST_A_MINUTE * 8 + MOST_OF_DYNO_A_MINUTE]; /* the latest, of all accounts */
 	size_t next_begun;
 };
 
@@ -54,12 +56,24 @@ static inline bool recording_goes_on(const struct recording *r)
 	return r->state < RECORDING_DONE;
 }
 
+/*
+ * What dyno asks for is recorded for the process's user, who did not ask for it: neither what that
+ * user may begin nor what is kept of that user's is to become less. No user has this number.
+ */
+#define ACCOUNT_OF_DYNO ((uid_t)-1)
+
 /* Whose share of the folder it takes. */
 static inline uid_t recording_payer(const struct recording *r)
 {
-	uid_t user = space_user(r->uid, r->space);
+	if (r->for_dyno)
+		return ACCOUNT_OF_DYNO;
+	return space_user(r->uid, r->space) ? space_user(r->uid, r->space) : r->asked_by;
+}
 
-	return user ? user : r->asked_by;
+/* Who has begun it: a dump that was made by a signal, root. */
+static inline uid_t recording_account(const struct recording *r)
+{
+	return r->for_dyno ? ACCOUNT_OF_DYNO : space_user(r->uid, r->space);
 }
 
 /* ---- kept.c ---- */
@@ -80,11 +94,12 @@ void recordings__read_kept(struct recordings *rs);
 
 /* ---- quota.c ---- */
 
-bool recordings__may_begin(const struct recordings *rs, uid_t uid);
-/* This user has begun one. */
-void recordings__count(struct recordings *rs, uid_t uid);
-/* What all of this user's may take of the disk, and thus also one. */
-uint64_t recordings__most_bytes(const struct recordings *rs, uid_t uid);
+/* account: a user, or ACCOUNT_OF_DYNO. */
+bool recordings__may_begin(const struct recordings *rs, uid_t account);
+/* One was begun. */
+void recordings__count(struct recordings *rs, uid_t account);
+/* What all of this account's may take of the disk, and thus also one. */
+uint64_t recordings__most_bytes(const struct recordings *rs, uid_t account);
 /*
  * Removes the oldest of users who have more than their share, and forgets what is gone. True: more
  * is to go, in another turn of the loop.

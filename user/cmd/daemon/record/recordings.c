@@ -188,11 +188,11 @@ static void name_recording(struct recordings *rs, struct recording *r)
 
 int recordings__begin(struct recordings *rs, const struct demand_job *job, struct recording **out)
 {
-	uid_t user = space_user(job->uid, job->space);
+	uid_t account = job->for_dyno ? ACCOUNT_OF_DYNO : space_user(job->uid, job->space);
 	struct recording *r;
 	int err;
 
-	if (!recordings__may_begin(rs, user))
+	if (!recordings__may_begin(rs, account))
 		return -EAGAIN;
 	err = job->space ? space_hold(job->space, job->asker) : 0;
 	if (err)
@@ -206,6 +206,7 @@ int recordings__begin(struct recordings *rs, const struct demand_job *job, struc
 	r->uid = job->uid;
 	r->space = job->space;
 	r->asked_by = job->asked_by;
+	r->for_dyno = job->for_dyno;
 	r->gid = job->gid;
 	r->asker = job->asker;
 	r->begun_ms = in_ms(now_ns(CLOCK_REALTIME));
@@ -213,7 +214,7 @@ int recordings__begin(struct recordings *rs, const struct demand_job *job, struc
 	r->job = *job;
 	r->job.path = r->path;
 	r->job.longest_ns = rs->opts.longest_ns;
-	r->job.most_bytes = recordings__most_bytes(rs, user);
+	r->job.most_bytes = recordings__most_bytes(rs, account);
 	r->job.min_free = rs->opts.min_free;
 	r->child = (struct child){
 		.name = "kprof-recording",
@@ -233,7 +234,7 @@ int recordings__begin(struct recordings *rs, const struct demand_job *job, struc
 	}
 	r->job.options = NULL; /* the caller's */
 	r->job.dump_folder = r->job.why = NULL;
-	recordings__count(rs, user);
+	recordings__count(rs, account);
 	rs->running++;
 	rs->nr++;
 	r->next = rs->first;

@@ -51,17 +51,14 @@ static int nr_of(struct recordings *rs, uid_t uid, uid_t asked_by)
 	return nr;
 }
 
-/* So many captures are there, which go. */
-static void clear(size_t wanted)
+/* How many captures there were, each with what is said of it. */
+static size_t remove_all(void)
 {
-	char **names;
+	char **names, path[128];
 	size_t nr;
 
 	CHECK(!folder_list(folder, &names, &nr));
-	CHECK_EQ(nr, wanted);
 	for (size_t i = 0; i < nr; i++) {
-		char path[128];
-
 		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
 		CHECK(!unlink(path));
 		strcpy(strrchr(path, '.'), ".json");
@@ -69,6 +66,7 @@ static void clear(size_t wanted)
 	}
 	folder_list_free(names, nr);
 	CHECK(!rmdir(folder));
+	return nr;
 }
 
 static void ignore(void *ctx, struct recording *r)
@@ -106,7 +104,7 @@ static void asked_dumps_have_a_share(void)
 	CHECK_EQ(nr_of(rs, 2001, 0), 1);
 	CHECK_EQ(nr_of(rs, 0, 2001), 9);
 	recordings__free(rs);
-	clear(3 + 1 + 1 + 1 + 9);
+	CHECK_EQ(remove_all(), 3 + 1 + 1 + 1 + 9);
 }
 
 /* Root of other PID namespaces is one user, with a user's share. */
@@ -115,7 +113,8 @@ static void root_elsewhere_has_a_share(void)
 	struct recordings_opts opts = {.keep_bytes = MOST, .changed = ignore};
 	struct recordings *rs;
 
-	CHECK(!mkdir(folder, 0700));
+	strcpy(strrchr(folder, '-'), "-XXXXXX");
+	CHECK(mkdtemp(folder));
 	snprintf(opts.folder, sizeof(opts.folder), "%s", folder);
 	make("\"uid\": 0");
 	for (int i = 0; i < 42; i++)
@@ -126,7 +125,48 @@ static void root_elsewhere_has_a_share(void)
 		recordings__tend(rs, (uint64_t)i * 3600 * 1000000000);
 	CHECK_EQ(nr_of(rs, 0, 0), 1 + 10);
 	recordings__free(rs);
-	clear(1 + 10);
+	CHECK_EQ(remove_all(), 1 + 10);
 }
 
-UNIT_MAIN(TEST(asked_dumps_have_a_share), TEST(root_elsewhere_has_a_share))
+/*
+ * What dyno has had recorded of a user's processes is that user's, but neither takes the share of
+ * that user, who did not ask for it, nor counts as begun by that user.
+ */
+static void dyno_has_a_share(void)
+{
+	struct recordings_opts opts = {.keep_bytes = MOST, .changed = ignore};
+	struct recordings *rs;
+
+	strcpy(strrchr(folder, '-'), "-XXXXXX");
+	CHECK(mkdtemp(folder));
+	snprintf(opts.folder, sizeof(opts.folder), "%s", folder);
+	make("\"uid\": 0");
+	make("\"uid\": 2001");
+	for (int i = 0; i < 15; i++) {
+		make("\"uid\": 2001, \"for_dyno\": true");
+		make("\"uid\": 0, \"for_dyno\": true");
+	}
+	CHECK(!recordings__new(&opts, &rs));
+	for (int i = 1; i < 100; i++)
+		recordings__tend(rs, (uint64_t)i * 3600 * 1000000000);
+	CHECK_EQ(nr_of(rs, 2001, 0) + nr_of(rs, 0, 0), 2 + 10);
+	CHECK_EQ(rs->nr, 2 + 10);
+	for (const struct recording *r = rs->first; r; r = r->next)
+		CHECK_EQ(r->for_dyno, rs->nr-- > 2);
+	for (int i = 0; i < MOST_OF_DYNO_A_MINUTE; i++) {
+		CHECK(recordings__may_begin(rs, ACCOUNT_OF_DYNO));
+		recordings__count(rs, ACCOUNT_OF_DYNO);
+	}
+	CHECK(!recordings__may_begin(rs, ACCOUNT_OF_DYNO));
+	for (int i = 0; i < MOST_A_MINUTE; i++) {
+		CHECK(recordings__may_begin(rs, 2001));
+		recordings__count(rs, 2001);
+	}
+	CHECK(!recordings__may_begin(rs, 2001));
+	CHECK(recordings__may_begin(rs, 0));
+	recordings__free(rs);
+	remove_all();
+}
+
+UNIT_MAIN(TEST(asked_dumps_have_a_share), TEST(root_elsewhere_has_a_share),
+	  TEST(dyno_has_a_share))

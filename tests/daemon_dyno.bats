@@ -21,6 +21,7 @@ teardown() {
 	touch "$dir/stop"
 	harness_teardown
 	[ -z "${out:-}" ] || rm -rf "$out"
+	[ -z "${snapshot:-}" ] || rm -f "$snapshot"
 }
 
 serving() {
@@ -86,6 +87,69 @@ sleeps_as() { # UID PID
 # answer JQ: of what the daemon answered dyno, which shows it, for $dir/said
 answer() {
 	sed -n 's/^response = //p' "$dir/said" | jq -e "$1" >/dev/null || fail "not $1" "$(cat "$dir/said")"
+}
+
+@test "dyno's iterations: kprof begins with a multiple, as asked for; what it does otherwise is said by name" {
+	serving
+	local rank key
+	for rank in 0 1; do
+		target_start "rank$rank" "$BUILD/workloads/stepper" "$library" 1000000 5 -1 0
+		target_go "rank$rank"
+	done
+	dyno gputrace --pids "${pid[rank0]},${pid[rank1]}" --iterations 3 --profile-start-iteration-roundup 40 --log-file "$out/steps.json" \
+		--config VERBOSE_LOG_LEVEL=1 >"$dir/said"
+	for key in PROFILE_START_ITERATION_ROUNDUP VERBOSE_LOG_LEVEL; do
+		answer ".notes | map(select(test(\"$key\"))) | length == 1"
+		logged dyno ".level == \"warning\" and (.notes | test(\"$key\"))"
+	done
+	for rank in 0 1; do
+		wait_for "$PATIENCE" "the trace" [ -s "$out/steps_${pid[rank$rank]}.json" ]
+		jq -ce '[.traceEvents[].name | strings | select(startswith("ProfilerStep#")) | ltrimstr("ProfilerStep#") | tonumber] | unique |
+			length == 3 and .[0] % 40 == 0 and .[2] == .[0] + 2' "$out/steps_${pid[rank$rank]}.json"
+	done
+	# Kineto's warm-up puts the begin off; an agent is put into no process
+	dyno gputrace --pids "${pid[rank0]}" --duration-ms 100 --log-file "$out/types.json" --config ACTIVITIES_WARMUP_PERIOD_SECS=1 \
+		--config ACTIVITY_TYPES=user_annotation,kernel >"$dir/said"
+	answer '.notes == ["ACTIVITY_TYPES: not recorded, since nothing is put into a process: kernel"]'
+	wait_for "$PATIENCE" "the trace" [ -s "$out/types_${pid[rank0]}.json" ]
+	"$KPROF" ctl list --socket "$socket" --json | jq -e '.recordings[0] | .started_ms - .begun_ms >= 1000'
+	! grep -q libkprof_agent "/proc/${pid[rank0]}/maps" || false
+	kill "${pid[rank0]}" "${pid[rank1]}"
+	daemon_stop
+}
+
+@test "dyno's memory request: kprof writes the snapshot, too, where dyno says that it is" {
+	local python id
+	needs_torch
+	python=$(newest_python)
+	serving
+	target_start t "$python" -W ignore "$WORKLOADS/alive.py"
+	snapshot=/tmp/memory_snapshot_${pid[t]}.pickle
+	rm -f "$snapshot"
+	dyno gputrace --pids "${pid[t]}" --duration-ms 300000 --profile-memory --log-file "$out/trace.json" >"$dir/said"
+	grep -qF "$snapshot" "$dir/said"
+	answer '(.activityProfilersTriggered | length == 1) and (has("notes") | not)'
+	wait_for "$PATIENCE" "both recordings" both_record
+	wait_for "$PATIENCE" "whole stacks" stacks_whole
+	echo "mix 100" >&"${fd[t]}"
+	wait_for "$PATIENCE" "its books" grep -q '^{.*}$' "$dir/t.out"
+	grep '^{' "$dir/t.out" >"$dir/books.json"
+	for id in $("$KPROF" ctl list --socket "$socket" --json | jq -r '.recordings[].id'); do ctl stop "$id"; done
+	"$PYTHON" "$LIB/check_alive.py" few-stacks "$dir/books.json" "$snapshot"
+	[ "$(stat -c %a "$snapshot")" = 600 ]
+	# the trace has what was allocated, too
+	jq -e '[.traceEvents[] | select(.name == "[memory]")] | length > 100' "$out/trace_${pid[t]}.json"
+	target_end t
+	daemon_stop
+}
+
+# Until the tables are built, stacks end early.
+stacks_whole() {
+	! logged recording '.error // "" | test("unwind tables are still being built")' || logged recorder '.message == "the unwind tables are ready"'
+}
+
+both_record() {
+	"$KPROF" ctl list --socket "$socket" --json | jq -e '.recordings | length == 2 and all(.state == "recording")'
 }
 
 @test "dyno can't have files written elsewhere, over others, or through links" {

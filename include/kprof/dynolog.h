@@ -49,6 +49,8 @@ struct kprof_dynolog_config {
 	const char *activity_types;            /* a list with commas; NULL: not given */
 	const struct kprof_dynolog_key *other; /* all other keys, in their order */
 	size_t nr_other;
+	bool warmup_given;    /* warmup_ms is what the text says */
+	bool memory_snapshot; /* PROFILE_MEMORY: what is allocated, as a file of its own */
 };
 
 /*
@@ -92,8 +94,10 @@ enum kprof_dynolog_engine {
 
 struct kprof_dynolog_result {
 	uint32_t matched, triggered, busy;
-	uint32_t failed;   /* begin() failed otherwise */
-	const char *error; /* the request was refused; NULL: it was not */
+	uint32_t failed;          /* begin() failed otherwise */
+	const char *error;        /* the request was refused; NULL: it was not */
+	const char *const *notes; /* of kprof_dynolog_note() */
+	size_t nr_notes;
 };
 
 /* Datagrams and connections that were not answered, since the server was made. */
@@ -169,9 +173,16 @@ void kprof_dynolog_candidate(struct kprof_dynolog_candidates *to, pid_t pid, int
  */
 int64_t kprof_dynolog_job_id(pid_t pid);
 
+/*
+ * Says something in the answer to the request that is being answered, as one of its "notes", which
+ * dyno shows with it: what is not done as it was asked for. The same twice is said once. For
+ * callbacks; text is copied.
+ */
+struct kprof_dynolog;
+void kprof_dynolog_note(struct kprof_dynolog *d, const char *text);
+
 /* ---- the server ---- */
 
-struct kprof_dynolog;
 /* Takes sockets and port. What opts points to is copied, but for ctx. */
 int kprof_dynolog_new(const struct kprof_dynolog_opts *opts, struct kprof_dynolog **out);
 void kprof_dynolog_free(struct kprof_dynolog *d); /* NULL is fine */

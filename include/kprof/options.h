@@ -215,6 +215,12 @@ struct kprof_schedule {
 	 * parameters and template arguments; NULL: what looks like a step
 	 */
 	const char *annotation;
+	/*
+	 * It begins with a step whose number (ProfilerStep#8) is a multiple of this: with the same
+	 * step in all ranks of a training. 0: with any. Steps without numbers are taken as they
+	 * come, which is said.
+	 */
+	uint64_t multiple_of;
 };
 
 /*

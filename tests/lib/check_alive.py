@@ -4,6 +4,7 @@
 
     check_alive.py table BOOKS.json EXPORT.json      its sums by device and operator
     check_alive.py pickle BOOKS.json FILE.pickle     each block, by its address: of the GPUs if there are any, else of the CPU
+    check_alive.py few-stacks BOOKS.json FILE.pickle the same, where only some blocks have stacks (--stack-rate), but these are right
     check_alive.py viz FILE.pickle                   what torch.cuda._memory_viz of this interpreter's PyTorch makes of it
     check_alive.py folded BOOKS.json FILE.folded     bytes of the CPU's by the function that asked for them
     check_alive.py pprof BOOKS.json RAW              the same, with blocks, of what `pprof -raw` printed
@@ -92,6 +93,13 @@ def of_pickle(path):
         return pickle.load(f)
 
 
+def without_stacks(books, snapshot):
+    """The books, as if they did not know either who asked for a block that has no stack."""
+    bare_blocks = {b["address"] for seg in snapshot["segments"] for b in seg["blocks"] if not b["frames"]}
+    want(len(bare_blocks) < len(books["cpu"]), True, "some stacks")
+    return books | {"cpu": [row[:3] + [None] if row[0] in bare_blocks else row for row in books["cpu"]]}
+
+
 def check_pickle(books, snapshot):
     gpus = [row for row in books["devices"] if row[0].startswith("cuda")]
     for seg in snapshot["segments"]:
@@ -176,6 +184,9 @@ def main():
         table(load(paths[0]), load(paths[1]))
     elif how == "pickle":
         check_pickle(load(paths[0]), of_pickle(paths[1]))
+    elif how == "few-stacks":
+        books, snapshot = load(paths[0]), of_pickle(paths[1])
+        check_pickle(without_stacks(books, snapshot), snapshot)
     elif how == "folded":
         with open(paths[1], encoding="utf-8") as f:
             check_folded(load(paths[0]), f.read().splitlines())

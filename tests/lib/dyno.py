@@ -3,7 +3,8 @@
 """What `dyno` sends and prints, for tests: written to the protocol, with the options of dyno that tests need.
 
     dyno.py gputrace --log-file PATH [--pids N,N] [--job-id N] [--duration-ms N | --iterations N] [--process-limit N]
-                     [--profile-start-time MS] [--fail-on-no-process] | status | version | dcgm-pause | dcgm-resume | raw JSON
+                     [--profile-start-time MS] [--profile-start-iteration-roundup N] [--profile-memory] [--fail-on-no-process]
+            status | version | dcgm-pause | dcgm-resume | raw JSON
 """
 
 import argparse
@@ -35,8 +36,10 @@ def config(args):
                   f"ACTIVITIES_ITERATIONS={args.iterations}"]
     else:
         lines += [f"PROFILE_START_TIME={args.profile_start_time}", f"ACTIVITIES_DURATION_MSECS={args.duration_ms}"]
-    lines += [f"PROFILE_REPORT_INPUT_SHAPES={str(args.record_shapes).lower()}", "PROFILE_WITH_STACK=false",
-              "PROFILE_WITH_FLOPS=false", "PROFILE_WITH_MODULES=false"]
+    lines += [f"PROFILE_REPORT_INPUT_SHAPES={str(args.record_shapes).lower()}"]
+    if args.profile_memory:
+        lines += ["PROFILE_PROFILE_MEMORY=true", "PROFILE_MEMORY=true", f"PROFILE_MEMORY_DURATION_MSECS={args.duration_ms}"]
+    lines += ["PROFILE_WITH_STACK=false", "PROFILE_WITH_FLOPS=false", "PROFILE_WITH_MODULES=false"]
     return "\\n".join(lines + args.config)
 
 
@@ -53,6 +56,8 @@ def gputrace(args):
     print(f"Matched {len(matched)} processes")
     for pid in matched:
         print("   ", args.log_file.replace(".json", f"_{pid}.json"))
+        if args.profile_memory:
+            print("   ", f"/tmp/memory_snapshot_{pid}.pickle")
 
 
 def main():
@@ -67,6 +72,7 @@ def main():
                         ("profile-start-iteration-roundup", 1)):
         trace.add_argument(f"--{name}", type=int, default=value)
     trace.add_argument("--record-shapes", action="store_true")
+    trace.add_argument("--profile-memory", action="store_true")
     trace.add_argument("--fail-on-no-process", action="store_true")
     trace.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="which dyno cannot send")
     simple = {"status": "getStatus", "version": "getVersion", "dcgm-pause": "dcgmProfPause", "dcgm-resume": "dcgmProfResume"}

@@ -46,6 +46,7 @@ static const struct known {
 	FIELD("PROFILE_MEMORY_DURATION_MSECS", NUMBER, memory_duration_ms),
 	FIELD("PROFILE_REPORT_INPUT_SHAPES", TRUTH, shapes),
 	FIELD("PROFILE_PROFILE_MEMORY", TRUTH, memory),
+	FIELD("PROFILE_MEMORY", TRUTH, memory_snapshot),
 	FIELD("PROFILE_WITH_STACK", TRUTH, stacks),
 	FIELD("PROFILE_WITH_FLOPS", TRUTH, flops),
 	FIELD("PROFILE_WITH_MODULES", TRUTH, modules),
@@ -117,13 +118,16 @@ static int take(struct parsed *p, const char *name, const char *value)
 {
 	struct kprof_dynolog_key *key;
 
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		if (!strcmp(name, known[i].name))
-			return set(&known[i], value, &p->c)
-				       ? 0
-				       : error_set_usage(-EINVAL, NULL,
-							 "%s in the config has no such value",
-							 name);
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		if (strcmp(name, known[i].name) != 0)
+			continue;
+		p->c.warmup_given |=
+			known[i].at == offsetof(struct kprof_dynolog_config, warmup_ms);
+		return set(&known[i], value, &p->c)
+			       ? 0
+			       : error_set_usage(-EINVAL, NULL,
+						 "%s in the config has no such value", name);
+	}
 	key = vec_push(&p->other, sizeof(*key));
 	if (!key)
 		return error_set(-ENOMEM, NULL, "no memory for a config");

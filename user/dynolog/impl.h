@@ -175,6 +175,7 @@ struct kprof_dynolog {
 	struct connection connections[CONNECTIONS];
 	struct registry registry;
 	uint64_t requests;
+	struct vec notes; /* char *: of the request that is being answered */
 	struct kprof_dynolog_counts counts;
 };
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "capture/process/process.h"
 #include "dynolog/impl.h"
@@ -18,6 +19,7 @@
 #define DEFAULT_LIMIT 1000
 #define DEFAULT_LOG_FILE "/tmp/libkineto_activities.json" /* Kineto's */
 #define NO_DCGM 1
+#define MOST_NOTES 16
 
 struct kprof_dynolog_candidates { /* a request that is being answered */
 	struct kprof_dynolog *d;
@@ -246,6 +248,31 @@ static cJSON *numbers(const struct vec *list)
 	return list->nr ? cJSON_CreateIntArray(list->data, (int)list->nr) : cJSON_CreateArray();
 }
 
+void kprof_dynolog_note(struct kprof_dynolog *d, const char *text)
+{
+	char **notes = d->notes.data, *copy;
+
+	for (size_t i = 0; i < d->notes.nr; i++)
+		if (!strcmp(notes[i], text))
+			return;
+	copy = d->notes.nr < MOST_NOTES ? strdup(text) : NULL;
+	notes = copy ? vec_push(&d->notes, sizeof(*notes)) : NULL;
+	if (notes)
+		*notes = copy;
+	else
+		free(copy);
+}
+
+static void forget_notes(struct kprof_dynolog *d)
+{
+	char **notes = d->notes.data;
+
+	for (size_t i = 0; i < d->notes.nr; i++)
+		free(notes[i]);
+	free(notes);
+	d->notes = (struct vec){0};
+}
+
 static char *print_result(const struct kprof_dynolog_candidates *a, int err)
 {
 	cJSON *root = cJSON_CreateObject();
@@ -255,6 +282,10 @@ static char *print_result(const struct kprof_dynolog_candidates *a, int err)
 	cJSON_AddItemToObject(root, "activityProfilersTriggered", numbers(&a->triggered));
 	cJSON_AddNumberToObject(root, "eventProfilersBusy", 0);
 	cJSON_AddItemToObject(root, "eventProfilersTriggered", cJSON_CreateArray());
+	if (a->result.nr_notes)
+		cJSON_AddItemToObject(
+			root, "notes",
+			cJSON_CreateStringArray(a->result.notes, (int)a->result.nr_notes));
 	cJSON_AddItemToObject(root, "processesMatched", numbers(&a->matched));
 	if (err) {
 		snprintf(status, sizeof(status), "failed with exception = %s", a->result.error);
@@ -277,9 +308,12 @@ static char *answer_request(struct kprof_dynolog *d, const cJSON *root, const ch
 		a.result.error = kprof_error_cause();
 	else
 		meet_all(&a);
+	a.result.notes = d->notes.data;
+	a.result.nr_notes = d->notes.nr;
 	text = print_result(&a, err);
 	if (d->o.done && a.config)
 		d->o.done(d->o.ctx, &a.r, &a.result);
+	forget_notes(d);
 	kprof_dynolog_config_free(a.config);
 	handed_drop(a.handed);
 	free((int32_t *)a.r.pids);

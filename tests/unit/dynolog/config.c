@@ -30,9 +30,19 @@ static void of_dyno(void)
 	CHECK_EQ(c->memory_duration_ms, 250);
 	CHECK_EQ(c->iterations, 0);
 	CHECK(c->shapes && c->memory && c->stacks && !c->flops && c->modules);
+	CHECK(c->memory_snapshot && !c->warmup_given);
+	CHECK_EQ(c->nr_other, 0);
+}
+
+static void others(void)
+{
+	CHECK_EQ(
+		parse("PROFILE_MEMORY=false\nVERBOSE_LOG_LEVEL = 3\nACTIVITIES_WARMUP_PERIOD_SECS=5"),
+		0);
+	CHECK(!c->memory_snapshot && c->warmup_given);
 	CHECK_EQ(c->nr_other, 1);
-	CHECK_STR(c->other[0].name, "PROFILE_MEMORY");
-	CHECK_STR(c->other[0].value, "true");
+	CHECK_STR(c->other[0].name, "VERBOSE_LOG_LEVEL");
+	CHECK_STR(c->other[0].value, "3");
 }
 
 static void iterations(void)
@@ -105,5 +115,5 @@ static void end(void)
 	c = NULL;
 }
 
-UNIT_MAIN(TEST(of_dyno), TEST(iterations), TEST(defaults), TEST(blanks_and_comments),
+UNIT_MAIN(TEST(of_dyno), TEST(others), TEST(iterations), TEST(defaults), TEST(blanks_and_comments),
 	  TEST(later_ones_win), TEST(ignored_as_a_whole), TEST(end))

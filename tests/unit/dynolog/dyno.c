@@ -358,6 +358,7 @@ struct outside {
 	pid_t pid[3];
 	enum kprof_dynolog_engine engine;
 	int result, nr_begun;
+	const char *note;
 	char paths[3][64];
 	uint64_t start_time_ms;
 	struct kprof_dynolog_result said;
@@ -390,6 +391,8 @@ static int begin(void *ctx, const struct kprof_dynolog_request *r,
 	struct outside *o = ctx;
 
 	o->start_time_ms = r->config->start_time_ms;
+	if (o->note)
+		kprof_dynolog_note(d, o->note);
 	if (o->result)
 		return o->result;
 	snprintf(o->paths[o->nr_begun++], 64, "%s", path);
@@ -459,6 +462,15 @@ static void recordings_from_outside(void)
 	request("0", 0);
 	check_answer("0", "", two);
 	CHECK_EQ(o.said.failed, 2);
+	/* for both processes the same is said, once; and not of the next request */
+	o.note = "KEY: \"no\"";
+	request("0", 0);
+	CHECK(strstr(text, ",\"notes\":[\"KEY: \\\"no\\\"\"],\"processesMatched\":["));
+	CHECK_EQ(o.said.nr_notes, 1);
+	o.note = NULL;
+	request("0", 0);
+	check_answer("0", "", two);
+	CHECK_EQ(o.said.nr_notes, 0);
 	snprintf(first, sizeof(first), "%d", o.pid[2]);
 	request(first, 0); /* it is of a job */
 	check_answer("0", "", "");

@@ -12,6 +12,7 @@
 #define NOT_BEGUN UINT64_MAX
 /* Names of steps, which often have their numbers in them. */
 #define MOST_NAMES (1u << 20)
+#define KIND_BITS 3 /* of what is known of a description; the others: its number + 1 */
 
 struct stepping {
 	uint32_t pid;
@@ -27,13 +28,13 @@ struct stepping {
 struct steps {
 	struct steps_opts opts;
 	char *annotation;
-	struct map64 kinds;   /* enum step_kind, by event description */
+	struct map64 kinds;   /* enum step_kind, and its number, by event description */
 	struct map64 by_pid;  /* index + 1 */
 	struct vec processes; /* struct stepping */
 	uint64_t start_ns;    /* 0: not yet */
 	uint64_t seen;
 	uint32_t pid;
-	bool open, closed;
+	bool open, closed, unnumbered;
 };
 
 int steps__new(const struct steps_opts *opts, struct steps **out)
@@ -84,7 +85,7 @@ int steps__described(struct steps *s, uint32_t description, const char *category
 		return 0;
 	if (!kind)
 		return -ENOMEM;
-	*kind = what.kind;
+	*kind = what.kind | (what.numbered ? what.number + 1 : 0) << KIND_BITS;
 	if (s->kinds.used > MOST_NAMES)
 		forget_names(s);
 	return 0;
@@ -121,7 +122,8 @@ static bool is_settled(const struct stepping *p)
 /* The process if the range is a step of it, or may be one; NULL: it is none, or no memory. */
 static struct stepping *step_of(struct steps *s, const struct steps_range *r, int *err)
 {
-	enum step_kind kind = (enum step_kind)map64__get(&s->kinds, r->description);
+	uint64_t known = map64__get(&s->kinds, r->description);
+	enum step_kind kind = (enum step_kind)(known & ((1u << KIND_BITS) - 1));
 	struct stepping *p = kind ? process_of(s, r->pid) : NULL;
 
 	*err = kind && !p ? -ENOMEM : 0;
@@ -138,8 +140,17 @@ static struct stepping *step_of(struct steps *s, const struct steps_range *r, in
 	return p->kind == kind && p->thread == r->thread ? p : NULL;
 }
 
+/* By its number; one that has none is as good as any. */
+static bool has_its_turn(struct steps *s, uint32_t description)
+{
+	uint64_t number = map64__get(&s->kinds, description) >> KIND_BITS; /* + 1 */
+
+	s->unnumbered = s->opts.multiple_of > 1 && !number;
+	return s->opts.multiple_of <= 1 || !number || (number - 1) % s->opts.multiple_of == 0;
+}
+
 /* A step of the process begins. */
-static enum steps_act boundary(struct steps *s, struct stepping *p, uint64_t time_ns)
+static enum steps_act boundary(struct steps *s, struct stepping *p, const struct steps_range *r)
 {
 	uint64_t before = p->boundaries++;
 	uint64_t warm_ns = s->start_ns + s->opts.warm_up_ns;
@@ -151,7 +162,8 @@ static enum steps_act boundary(struct steps *s, struct stepping *p, uint64_t tim
 		p->left = s->opts.nr;
 		return STEPS_NOTHING;
 	}
-	if (!s->start_ns || before < s->opts.warm_up || time_ns < warm_ns)
+	if (!s->start_ns || before < s->opts.warm_up || r->time_ns < warm_ns ||
+	    !has_its_turn(s, r->description))
 		return STEPS_NOTHING;
 	s->open = true;
 	s->pid = p->pid;
@@ -186,7 +198,7 @@ int steps__begin(struct steps *s, const struct steps_range *r, enum steps_act *a
 	*act = STEPS_NOTHING;
 	/* An optimizer's step ends one; and one inside of another is none. */
 	if (p && !p->depth++ && p->kind != STEP_OPTIMIZER)
-		*act = boundary(s, p, r->time_ns);
+		*act = boundary(s, p, r);
 	return err;
 }
 
@@ -201,7 +213,7 @@ int steps__end(struct steps *s, const struct steps_range *r, enum steps_act *act
 	if (p->left && p->left != NOT_BEGUN && !--p->left)
 		*act = check(s);
 	if (p->kind == STEP_OPTIMIZER && *act == STEPS_NOTHING)
-		*act = boundary(s, p, r->time_ns);
+		*act = boundary(s, p, r);
 	return 0;
 }
 
@@ -220,7 +232,12 @@ void steps__state(const struct steps *s, struct steps_state *out)
 	const struct stepping *p = s->processes.data;
 
 	*out = (struct steps_state){
-		.open = s->open, .closed = s->closed, .pid = s->pid, .seen = s->seen};
+		.open = s->open,
+		.closed = s->closed,
+		.pid = s->pid,
+		.unnumbered = s->unnumbered,
+		.seen = s->seen,
+	};
 	for (size_t i = 0; i < s->processes.nr; i++) {
 		uint64_t done = p[i].left == NOT_BEGUN ? 0 : s->opts.nr - p[i].left;
 

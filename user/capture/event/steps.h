@@ -21,6 +21,7 @@ struct steps_opts {
 	uint64_t warm_up;       /* how many go by before, at least */
 	uint64_t warm_up_ns;    /* how much time goes by before, at least, from steps__start() on */
 	const char *annotation; /* what a step is; NULL: whatever looks like one */
+	uint64_t multiple_of;   /* … and until one whose number is such a multiple; 0: any */
 };
 
 enum steps_act { STEPS_NOTHING, STEPS_OPEN, STEPS_CLOSE };
@@ -49,6 +50,7 @@ enum steps_act steps__gone(struct steps *s, uint32_t pid);
 struct steps_state {
 	bool open, closed;
 	uint32_t pid;        /* the process with whose step the window opened */
+	bool unnumbered;     /* that step had no number, and one was to be chosen by it */
 	uint32_t processes;  /* that have steps */
 	uint64_t seen;       /* steps that began, of whatever process */
 	uint64_t least_done; /* recorded of the process that has had fewest */

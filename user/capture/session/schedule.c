@@ -27,6 +27,7 @@ int schedule__new(struct kprof_session *s)
 		.warm_up = s->schedule.warm_up_steps,
 		.warm_up_ns = s->schedule.warm_up_ns,
 		.annotation = s->schedule.annotation,
+		.multiple_of = s->schedule.multiple_of,
 	};
 	int err = s->schedule.steps ? steps__new(&opts, &s->steps) : 0;
 
@@ -81,6 +82,11 @@ static int act(struct kprof_session *s, enum steps_act what, uint64_t time_ns)
 	}
 	log_debug("it begins with a step of process %u, and is to have %llu", state.pid,
 		  (unsigned long long)s->schedule.steps);
+	if (state.unnumbered)
+		log_warn("--step-at NAME names annotations that have numbers",
+			 "steps of process %u have no numbers to choose by: it begins with the "
+			 "next one",
+			 state.pid);
 	s->steps_said = false;
 	err = s->open_window(s, time_ns);
 	return err ? err : put_meta(s);

@@ -16,7 +16,8 @@
  *   listing.c     what is known of processes
  *   always.c      what is recorded without being asked for
  *   pusher.c      pushes samples to a place that keeps profiles
- *   kineto.c      dynolog's protocols: Kineto inside of processes, and dyno
+ *   kineto.c      dynolog's protocols: Kineto inside of processes, and dyno; translate.c: what
+ *                 dyno asks Kineto for, as options of kprof's
  *
  *   record/       recordings, and what is stored of them
  *     chunks.c    inside a process: a recording that goes on, as a row of captures
@@ -290,6 +291,7 @@ struct demand_job {
 	uint64_t longest_ns;           /* all rounds together */
 	uint64_t most_bytes, min_free; /* it ends when it has written more, or so little is free */
 	bool start;                    /* once it is prepared */
+	bool alive;                    /* what is allocated at its end, and nothing else */
 	/* A dump of these captures instead: of the last so much; 0: all. */
 	const char *dump_folder;
 	uint64_t last_ns;
@@ -297,8 +299,8 @@ struct demand_job {
 	bool for_dyno;   /* asked for by dyno, which has a share, too, in place of the user */
 	const char *why; /* what it is for, for the list; NULL: nothing is said */
 	/*
-	 * Where a trace is to be, too, below one of these folders; NULL: nowhere. See
-	 * kprof_dynolog_create().
+	 * Where a trace is to be, too, or with .alive PyTorch's snapshot of memory, below one of
+	 * these folders; NULL: nowhere. See kprof_dynolog_create().
 	 */
 	const char *trace_path;
 	const char *const *trace_folders;

@@ -6,18 +6,16 @@
 #include <arpa/inet.h>
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <time.h>
 
 #include "cmd/daemon/kineto.h"
+#include "cmd/daemon/translate.h"
 #include "kprof/dynolog.h"
 
-#define MOST_OPTIONS 24
-#define OPTION_BYTES 64
 #define MOST_LISTED 100 /* processes, for who asks for the daemon's state */
 
 struct kineto {
@@ -27,50 +25,6 @@ struct kineto {
 };
 
 /* ---- recordings from outside ---- */
-
-/* Options of kprof's in place of a config's keys. */
-struct options {
-	const char *words[MOST_OPTIONS];
-	char texts[MOST_OPTIONS][OPTION_BYTES];
-	size_t nr;
-};
-
-__attribute__((format(printf, 2, 3))) static void add(struct options *o, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (o->nr == MOST_OPTIONS)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(o->texts[o->nr], OPTION_BYTES, fmt, ap);
-	va_end(ap);
-	o->words[o->nr] = o->texts[o->nr];
-	o->nr++;
-}
-
-static void translate(const struct kprof_dynolog_config *c, struct options *o)
-{
-	const struct {
-		bool asked;
-		const char *option;
-	} flags[] = {
-		{c->shapes, "--shapes"}, {c->memory, "--memory"},   {c->stacks, "--with-stack"},
-		{c->flops, "--flops"},   {c->modules, "--modules"},
-	};
-
-	if (c->iterations)
-		add(o, "--steps=%" PRIu64, c->iterations);
-	if (c->iterations && c->warmup_iterations)
-		add(o, "--warm-up=%" PRIu64 "steps", c->warmup_iterations);
-	if (!c->iterations)
-		add(o, "--duration=%" PRIu64 "ms", c->duration_ms);
-	if (c->start_time_ms)
-		add(o, "--start-at=%" PRIu64 ".%03" PRIu64, c->start_time_ms / 1000,
-		    c->start_time_ms % 1000);
-	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-		if (flags[i].asked)
-			add(o, "%s", flags[i].option);
-}
 
 static bool is_recorded(struct daemon *d, pid_t pid)
 {
@@ -82,32 +36,71 @@ static bool is_recorded(struct daemon *d, pid_t pid)
 	return false;
 }
 
-static int begin(void *ctx, const struct kprof_dynolog_request *request,
-		 const struct kprof_dynolog_process *process, const char *path)
+static int begin_job(struct kineto *k, const struct kprof_dynolog_process *process,
+		     const struct translation *t, const char *path, bool alive)
 {
-	struct kineto *k = ctx;
 	const struct daemon_opts *opts = k->d->opts;
-	struct options options = {0};
 	struct demand_job job = {
-		.options = options.words,
+		.options = t->words,
+		.nr_options = t->nr,
 		.uid = process->uid,
 		.gid = process->gid,
 		.pid = process->pid,
 		.any_process = true, /* who may ask, the port's address decides */
 		.for_dyno = true,
 		.start = true,
+		.alive = alive,
 		.trace_path = path,
 		.trace_folders = (const char *const *)opts->trace_folders.items,
 		.nr_trace_folders = opts->trace_folders.nr,
 		.why = "dyno",
 	};
 	struct recording *r;
+	int err = recordings__begin(k->d->recordings, &job, &r);
+
+	for (size_t i = 0; i < t->nr_notes; i++)
+		kprof_dynolog_note(k->server, t->notes[i]);
+	if (err == -EAGAIN)
+		kprof_dynolog_note(k->server, "too many recordings go on for dyno, or were begun "
+					      "in this minute: not all processes are recorded");
+	return err;
+}
+
+/* At the place that dyno prints, wherever the log file is. */
+static void begin_snapshot(struct kineto *k, const struct kprof_dynolog_config *config,
+			   const struct kprof_dynolog_process *process, uint64_t now_ms)
+{
+	const struct value_list *folders = &k->d->opts->trace_folders;
+	struct translation t = {.nr = 0};
+	char path[64], text[160];
+	int err = -EACCES;
+
+	snprintf(path, sizeof(path), "/tmp/memory_snapshot_%d.pickle", (int)process->pid);
+	if (kprof_dynolog_path_allowed(path, (const char *const *)folders->items, folders->nr)) {
+		translate_memory(config, now_ms, &t);
+		err = begin_job(k, process, &t, path, true);
+	}
+	if (!err)
+		return;
+	snprintf(text, sizeof(text), "PROFILE_MEMORY: %s is not written: %s", path, strerror(-err));
+	kprof_dynolog_note(k->server, text);
+}
+
+static int begin(void *ctx, const struct kprof_dynolog_request *request,
+		 const struct kprof_dynolog_process *process, const char *path)
+{
+	uint64_t now_ms = in_ms(now_ns(CLOCK_REALTIME));
+	struct translation t = {.nr = 0};
+	struct kineto *k = ctx;
+	int err;
 
 	if (k->d->ending || is_recorded(k->d, process->pid))
 		return -EBUSY;
-	translate(request->config, &options);
-	job.nr_options = options.nr;
-	return recordings__begin(k->d->recordings, &job, &r);
+	translate_config(request->config, now_ms, &t);
+	err = begin_job(k, process, &t, path, false);
+	if (!err && request->config->memory_snapshot)
+		begin_snapshot(k, request->config, process, now_ms);
+	return err;
 }
 
 static enum kprof_dynolog_engine engine(void *ctx, const struct kprof_dynolog_request *request,
@@ -141,6 +134,19 @@ static void candidates(void *ctx, const struct kprof_dynolog_request *request,
 
 /* ---- the log ---- */
 
+/* What is not done as it was asked for, as one text; false: all is. */
+static bool add_notes(cJSON *fields, const struct kprof_dynolog_result *result)
+{
+	char text[2048] = "";
+
+	for (size_t i = 0; i < result->nr_notes; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? "; " : "",
+			 result->notes[i]);
+	if (result->nr_notes)
+		cJSON_AddStringToObject(fields, "notes", text);
+	return result->nr_notes;
+}
+
 static void done(void *ctx, const struct kprof_dynolog_request *request,
 		 const struct kprof_dynolog_result *result)
 {
@@ -157,8 +163,8 @@ static void done(void *ctx, const struct kprof_dynolog_request *request,
 		log_line("warning", "dyno", fields, "a request of dyno's was refused: %s",
 			 result->error);
 	else
-		log_line("info", "dyno", fields, "dyno asked for recordings of %u processes",
-			 result->matched);
+		log_line(add_notes(fields, result) ? "warning" : "info", "dyno", fields,
+			 "dyno asked for recordings of %u processes", result->matched);
 }
 
 static void seen(void *ctx, const struct kprof_dynolog_process *process, bool gone)

@@ -209,6 +209,10 @@ const struct option_row record_options[] = {
 	 .help = "… that annotations of this name are, with or without a number behind, or calls of "
 		 "a function of native code: symbol:NAME; default: ProfilerStep#N, else what is "
 		 "called a step or an iteration, else optimizer steps"},
+	{.name = "step-multiple", .kind = OPTION_NUMBER, OPT(schedule.multiple_of), .least = 1,
+	 .most = MOST_STEPS, .on = PROBES, .argument = "N", .wrong = "number of steps",
+	 .help = "… and begin with one whose number (ProfilerStep#N) is a multiple of this: with the "
+		 "same one in all ranks"},
 	{.name = "output", .letter = 'o', .kind = OPTION_TEXT, OPT(output),
 	 .on = RECORD_ATTACH | RECORD_RUN,
 	 .check = export_check_output, .argument = "FILE", .words = "<file>",
@@ -403,11 +407,12 @@ static int take_schedule(const struct command *c, struct record_opts *opts)
 {
 	struct kprof_schedule *schedule = &opts->schedule;
 
-	const char *more = opts->warm_up          ? "--warm-up"
-			   : schedule->annotation ? "--step-at"
-			   : opts->wait           ? "--wait"
-			   : opts->repeat         ? "--repeat"
-						  : NULL;
+	const char *more = opts->warm_up           ? "--warm-up"
+			   : schedule->annotation  ? "--step-at"
+			   : schedule->multiple_of ? "--step-multiple"
+			   : opts->wait            ? "--wait"
+			   : opts->repeat          ? "--repeat"
+						   : NULL;
 
 	if (!schedule->steps && more && c->bit != RECORD_CTL)
 		return message_usage(c->name, "%s says more of --steps, which is not given", more);

@@ -12,7 +12,7 @@ static enum steps_act act;
 
 static void begin(uint64_t nr, uint64_t warm_up, uint64_t warm_up_ns, const char *annotation)
 {
-	const struct steps_opts opts = {nr, warm_up, warm_up_ns, annotation};
+	const struct steps_opts opts = {nr, warm_up, warm_up_ns, annotation, 0};
 
 	CHECK_EQ(steps__new(&opts, &s), 0);
 	CHECK_EQ(steps__described(s, PROFILER, "user_annotation", "ProfilerStep#7"), 0);
@@ -109,6 +109,38 @@ static void warm_up(void)
 	steps__free(s);
 }
 
+/* The number in the name says whose turn it is; with none, the next one has it. */
+static void multiples(void)
+{
+	const struct steps_opts opts = {.nr = 1, .warm_up = 1, .multiple_of = 4};
+
+	CHECK_EQ(steps__new(&opts, &s), 0);
+	for (uint32_t i = 1; i < 13; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "ProfilerStep#%u", i);
+		CHECK_EQ(steps__described(s, i, "user_annotation", name), 0);
+	}
+	CHECK_EQ(steps__described(s, 20, "user_annotation", "Optimizer.step#SGD.step"), 0);
+	now = 100;
+	steps__start(s, now);
+	for (uint32_t i = 4; i < 9; i++) { /* 4 is the warm-up */
+		CHECK_EQ(on(1, i), i == 8 ? STEPS_OPEN : STEPS_NOTHING);
+		CHECK_EQ(off(1, i), i == 8 ? STEPS_CLOSE : STEPS_NOTHING);
+	}
+	CHECK(!state().unnumbered);
+	steps__free(s);
+	CHECK_EQ(steps__new(&opts, &s), 0);
+	CHECK_EQ(steps__described(s, 20, "user_annotation", "Optimizer.step#SGD.step"), 0);
+	steps__start(s, now);
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQ(on(1, 20), STEPS_NOTHING);
+		CHECK_EQ(off(1, 20), i ? STEPS_OPEN : STEPS_NOTHING);
+	}
+	CHECK(state().unnumbered);
+	steps__free(s);
+}
+
 static void chosen(void)
 {
 	begin(1, 0, 0, "forward");
@@ -148,4 +180,5 @@ static void processes(void)
 	steps__free(s);
 }
 
-UNIT_MAIN(TEST(profiler), TEST(learnt), TEST(warm_up), TEST(chosen), TEST(processes))
+UNIT_MAIN(TEST(profiler), TEST(learnt), TEST(warm_up), TEST(multiples), TEST(chosen),
+	  TEST(processes))

@@ -45,11 +45,11 @@ struct demand {
 
 /* What an owner may ask for: nothing that tells of other users' processes, or of the kernel. */
 static const char *const owners[] = {
-	"pid",      "duration",     "steps",      "warm-up",    "repeat", "step-at", "ops",
-	"exclude",  "stack-rate",   "with-stack", "shapes",     "flops",  "flow",    "memory",
-	"modules",  "activities",   "types",      "only",       "scopes", "within",  "start-at",
-	"no-agent", "max-overhead", "trace-id",   "trace-name", "quiet",  "verbose", "socket",
-	"json",     "tid", /* of these processes: the library looks */
+	"pid",      "duration",      "steps",      "warm-up",    "repeat", "step-at", "ops",
+	"exclude",  "stack-rate",    "with-stack", "shapes",     "flops",  "flow",    "memory",
+	"modules",  "activities",    "types",      "only",       "scopes", "within",  "start-at",
+	"no-agent", "max-overhead",  "trace-id",   "trace-name", "quiet",  "verbose", "socket",
+	"json",     "step-multiple", "tid", /* of these processes: the library looks */
 };
 
 static bool may_use(void *ctx, const char *name)
@@ -301,6 +301,11 @@ static int prepare(struct demand *d)
 	session.capture_gid = d->job->gid;
 	session.set_owner = true;
 	session.confine = d->round == 1;
+	session.alive = d->job->alive;
+	if (d->job->alive) { /* whatever root has set for all recordings */
+		session.sample_hz = 0;
+		session.waits = false;
+	}
 	err = kprof_session_new(&session, &d->session);
 	for (size_t i = 0; i < d->opts.pids.nr && !err; i++)
 		err = kprof_session_add_pid(d->session, d->opts.pids.items[i]);

@@ -21,15 +21,22 @@
 #define SEND_BYTES (1 << 24)
 #define MOST_DEEP 100 /* of folders in folders */
 
+/* Of the file that is made first: by it the format is known. */
+static const char *suffix_of(const struct demand_job *job)
+{
+	size_t len = strlen(job->trace_path);
+
+	if (job->alive)
+		return ".pickle";
+	return len > 3 && !strcmp(job->trace_path + len - 3, ".gz") ? ".json.gz" : ".json";
+}
+
 /* In a process of its own, which becomes the user for good. */
 static int export_as_user(const struct demand_job *job, const char *capture, const char *out)
 {
-	struct kprof_export_opts opts = {.sz = sizeof(opts), .path = out, .format = "chrome"};
-	size_t len = strlen(out);
+	struct kprof_export_opts opts = {.sz = sizeof(opts), .path = out};
 	struct kprof_capture *c;
 
-	if (len > 3 && !strcmp(out + len - 3, ".gz"))
-		opts.format = NULL;
 	if (kprof_give_up_root(capture, out, job->uid, job->gid, false) ||
 	    kprof_capture_open(capture, &c))
 		return EXIT_FAILED;
@@ -108,12 +115,10 @@ static void clear(int at, const char *name, int depth)
 int trace_write(const struct demand_job *job, const char *capture)
 {
 	char folder[DAEMON_PATH_BYTES + 64], made[sizeof(folder) + 32];
-	size_t len = strlen(job->trace_path);
-	const char *suffix = len > 3 && !strcmp(job->trace_path + len - 3, ".gz") ? ".gz" : "";
 	int err = 0;
 
 	snprintf(folder, sizeof(folder), "%.*s.making", (int)sizeof(folder) - 16, capture);
-	snprintf(made, sizeof(made), "%s/trace.json%s", folder, suffix);
+	snprintf(made, sizeof(made), "%s/trace%s", folder, suffix_of(job));
 	if (mkdir(folder, 0700) || chown(folder, job->uid, job->gid))
 		err = -errno;
 	if (!err)

@@ -81,6 +81,7 @@ slurm() {
 	cat >"$place/bin/kprof" <<-end
 		#!/bin/bash
 		[ "\$1" != ctl ] || set -- ctl "\$2" --socket "$place/run-\$(hostname)/socket" "\${@:3}"
+		[ "\$1" != status ] || set -- status --socket "$place/run-\$(hostname)/socket" "\${@:2}"
 		exec "$place/kprof" "\$@"
 	end
 	chmod 755 "$place"/bin/*
@@ -130,6 +131,35 @@ pids_of() { # NODE…
 	diff <(ranks_in "$merged") <(pids_of "${nodes[@]}")
 	# the nodes' daemons have nothing left that goes on
 	for node in "${nodes[@]}"; do node_ctl "$node" list --json | jq -e '[.recordings[].state] == ["done"]'; done
+}
+
+@test "a rank that is a script: the program that it has started is recorded; what is not the user's is left out" {
+	local program sleeps n enter
+	enter node-a "${as_user[@]}" bash -c '"$0" spin --pace 20 --now; :' "$place/opdriver"
+	spawn script "${enter[@]}"
+	cp "$(command -v sleep)" "$place/sleep" && chown 65533 "$place/sleep" && chmod 4755 "$place/sleep"
+	enter node-b "${as_user[@]}" bash -c '"$0" 1000 & "$1" spin --pace 20 --now; :' "$place/sleep" "$place/opdriver"
+	spawn others "${enter[@]}"
+	for n in script others; do
+		wait_for "$PATIENCE" "the script's program" started "${pid[$n]}" opdriver
+		wait_for "$PATIENCE" "the script's program" works "$(started "${pid[$n]}" opdriver)"
+	done
+	wait_for "$PATIENCE" "another user's program" started "${pid[others]}" sleep
+	sleeps=$(started "${pid[others]}" sleep)
+	sed -i "s/^${pid[rank-node-a-1]} /${pid[script]} /" "$place/bin/pids-node-a"
+	sed -i "s/^${pid[rank-node-b-1]} /${pid[others]} /" "$place/bin/pids-node-b"
+	job 0 -d 1s
+	for n in script others; do
+		program=$(started "${pid[$n]}" opdriver)
+		ranks_in "$merged" | grep -qx "$program" || fail "not the program $program" "$(ranks_in "$merged")" "$(cat "$dir/told")"
+	done
+	grep -qx "kprof-node: node-b: not yours to record, and left out: $sleeps" "$dir/told" || fail "$(cat "$dir/told")"
+	kill "$(started "${pid[script]}" opdriver)" "$(started "${pid[others]}" opdriver)" "$sleeps"
+}
+
+# started PID NAME: the child of this name
+started() {
+	pgrep -P "$1" -x "$2"
 }
 
 @test "a node that fails is named, with the reason, and the other one's capture is there" {

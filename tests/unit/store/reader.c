@@ -374,8 +374,28 @@ static void frames_that_lie_end_the_reading(void)
 	free(zeros);
 }
 
+/* By another reader, too: what was opened once is there to the end. */
+static void a_name_that_goes_while_it_is_read(void)
+{
+	const char *path = in_scratch("gone.kprof");
+	struct seen first, again;
+	struct store_reader_info info;
+	struct store_reader *r, *more;
+
+	write_sample(path);
+	CHECK_EQ(store_reader__open(path, &r), 0);
+	CHECK_EQ(unlink(path), 0);
+	CHECK_EQ(store_reader__again(r, &more), 0);
+	CHECK_EQ(read_all(r, STORE_READ_ALL, &first, &info), 0);
+	store_reader__close(r);
+	CHECK_EQ(read_all(more, STORE_READ_ALL, &again, &info), 0);
+	CHECK(info.complete && first.records && again.records == first.records);
+	store_reader__close(more);
+}
+
 UNIT_MAIN({"(set-up)", scratch__make}, TEST(cut_at_every_byte),
-	  TEST(a_flipped_bit_anywhere_is_noticed), TEST(bytes_after_the_end_are_lost_not_read),
+	  TEST(a_name_that_goes_while_it_is_read), TEST(a_flipped_bit_anywhere_is_noticed),
+	  TEST(bytes_after_the_end_are_lost_not_read),
 	  TEST(what_a_newer_minor_version_adds_is_passed_over),
 	  TEST(another_major_version_is_refused), TEST(an_unknown_compression_is_an_error),
 	  TEST(what_is_no_capture_is_refused), TEST(malformed_tables_end_the_reading),

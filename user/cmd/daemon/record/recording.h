@@ -60,7 +60,7 @@ static inline bool recording_goes_on(const struct recording *r)
  * What dyno asks for is recorded for the process's user, who did not ask for it: neither what that
  * user may begin nor what is kept of that user's is to become less. No user has this number.
  */
-#define ACCOUNT_OF_DYNO ((uid_t)-1)
+#define ACCOUNT_OF_DYNO ((uid_t)-3) /* -1 is root in containers (space_user()) */
 
 /* Whose share of the folder it takes. */
 static inline uid_t recording_payer(const struct recording *r)

@@ -48,10 +48,37 @@ documented_capabilities() {
 @test "kubernetes: rights, folders and probes are those that the documents explain" {
 	needs_validator
 	"$manifests/bin/python" tests/readers/check_daemonset.py "$manifest" "$("$KPROF" --version | cut -d ' ' -f 2)"
-	# The options in its configuration are options.
-	sed -n '/kprof.conf: |/,/^---/p' "$manifest" | sed '1d; /^---/d; s/^    //' >"$dir/kprof.conf"
-	run "$KPROF" sample --config "$dir/kprof.conf" --frequency nothing
+}
+
+# What the manifest has: of it is made, by an expression, what is wanted.
+of_manifest() { # EXPRESSION of documents, container
+	"$manifests/bin/python" - "$manifest" "$1" <<-'END'
+		import sys
+		import yaml
+		with open(sys.argv[1], encoding="utf-8") as file:
+		    documents = {d["kind"]: d for d in yaml.safe_load_all(file)}
+		container, = documents["DaemonSet"]["spec"]["template"]["spec"]["containers"]
+		out = eval(sys.argv[2])
+		print(out if isinstance(out, str) else "\n".join(out))
+	END
+}
+
+@test "kubernetes: the daemon reads each line of its configuration, and takes it" {
+	needs_validator
+	local line lines
+	of_manifest 'documents["ConfigMap"]["data"]["kprof.conf"]' >"$dir/kprof.conf"
+	# the last word is wrong, so that none begins: of the file nothing is said before
+	run "$KPROF" daemon --config "$dir/kprof.conf" --frequency nothing
+	[ "$status" = 2 ]
 	[[ $output == *"'nothing' is no frequency"* ]]
+	lines=$(grep -nvE '^ *(#|\[|$)' "$dir/kprof.conf" | cut -d : -f 1)
+	[ -n "$lines" ]
+	for line in $lines; do
+		sed "${line}s/.*/no-such-option = 1/" "$dir/kprof.conf" >"$dir/wrong.conf"
+		run "$KPROF" daemon --config "$dir/wrong.conf" --frequency nothing
+		[ "$status" = 2 ]
+		[[ $output == *"wrong.conf, line $line: there is no such option"* ]]
+	done
 }
 
 @test "kubernetes: with the rights of the table nothing is lost, and without each what the table says, and kprof says why" {

@@ -192,6 +192,9 @@ refused() { # REGEX OPTION…: it does not start, and says why
 	refused 'no address' --listen localhost:80
 	refused 'no address' --listen 127.0.0.1
 	refused 'no address' --listen 127.0.0.1:65536
+	refused 'no address' --listen '[::1:0'
+	refused 'no address' --listen '[::1]'
+	refused 'no address' --listen fd00::1
 	refused 'no origin' --listen 127.0.0.1:0 --perfetto 'https://x"><script>'
 	printf 'secret-secret-secret\n' >"$dir/token"
 	chmod 644 "$dir/token"
@@ -240,6 +243,10 @@ refused() { # REGEX OPTION…: it does not start, and says why
 	[ "$("$PYTHON" "$LIB/http_ask.py" "http://[::1]:$port/metrics" "$dir/answer")" = 200 ]
 	port_of 1
 	[ "$(ask /metrics answer)" = 200 ]
+	target_end web
+	# as a pod's address comes, whatever its kind
+	web_start --listen '::1:0'
+	[ "$("$PYTHON" "$LIB/http_ask.py" "http://[::1]:$port/metrics" "$dir/answer")" = 200 ]
 	target_end web
 }
 

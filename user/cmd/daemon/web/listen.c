@@ -36,7 +36,7 @@ int listen_error(struct web_error *why, int err, const char *hint, const char *f
 	return err;
 }
 
-/* "ADDRESS:PORT", "[ADDRESS]:PORT" */
+/* "ADDRESS:PORT", "[ADDRESS]:PORT"; the port is always there, so that brackets may be missing */
 static bool read_address(const char *text, union address *out)
 {
 	char host[INET6_ADDRSTRLEN + 3];
@@ -53,11 +53,14 @@ static bool read_address(const char *text, union address *out)
 	port = strtoul(colon + 1, &end, 10);
 	if (*end || port > UINT16_MAX)
 		return false;
-	if (*host == '[' && host[bytes - 1] == ']') {
-		host[bytes - 1] = '\0';
+	if (strchr(host, ':')) {
+		bool bracketed = *host == '[' && host[bytes - 1] == ']';
+
+		if (bracketed)
+			host[bytes - 1] = '\0';
 		out->v6.sin6_family = AF_INET6;
 		out->v6.sin6_port = htons((uint16_t)port);
-		return inet_pton(AF_INET6, host + 1, &out->v6.sin6_addr) == 1;
+		return inet_pton(AF_INET6, host + bracketed, &out->v6.sin6_addr) == 1;
 	}
 	out->v4.sin_family = AF_INET;
 	out->v4.sin_port = htons((uint16_t)port);

@@ -3,8 +3,9 @@
 # bats file_tags=parallel
 # share/kubernetes: the manifests are what Kubernetes takes, and what docs/kubernetes.md says of each right is so.
 
-# shellcheck source=tests/lib/harness.bash
-source "$BATS_TEST_DIRNAME/lib/harness.bash"
+# shellcheck disable=SC2030,SC2031,SC2034 # bats runs each test in a shell of its own, as is meant; daemon.bash reads names
+# shellcheck source=tests/lib/daemon.bash
+source "$BATS_TEST_DIRNAME/lib/daemon.bash"
 
 manifest=share/kubernetes/daemonset.yaml
 
@@ -108,4 +109,97 @@ of_manifest() { # EXPRESSION of documents, container
 	wait_for "$PATIENCE" "kprof to end" ended "${pid[kprof]}"
 	exported here
 	account here --only --complete
+}
+
+# pod_up: a network as a pod has it, which a process in it keeps; $address is the pod's
+pod_up() {
+	address=10.77.0.7
+	# shellcheck disable=SC2016 # the inner shell's
+	spawn pod unshare --net sh -c 'ip link set lo up && ip address add "$0/32" dev lo && echo up && exec sleep 3600' "$address"
+	wait_for "$PATIENCE" "the pod's network" target_said pod '^up$'
+	inside=(nsenter "--net=/proc/${pid[pod]}/ns/net")
+}
+
+# The daemon as the manifest begins it, in a root like the container's, with its capabilities and its configuration.
+daemon_of_manifest() { # ARGUMENT…: besides
+	local arguments=() argument
+	config=$dir/kprof.conf
+	of_manifest 'documents["ConfigMap"]["data"]["kprof.conf"]' >"$config"
+	while read -r argument; do
+		argument=${argument//'$(NODE_NAME)'/node-7}
+		arguments+=("${argument//'$(POD_IP)'/$address}")
+	done < <(of_manifest 'container["args"]')
+	[ "${arguments[-2]}" = --config ] # which daemon_start gives
+	[[ ${arguments[*]} != *'$('* ]]
+	daemon_web=("${arguments[@]::${#arguments[@]}-2}")
+	before_daemon=("${inside[@]}" "${own_mounts[@]}" "$LIB/in_container"
+		"$(of_manifest '",".join("CAP_" + c for c in container["securityContext"]["capabilities"]["add"])')" "$dir")
+	daemon_start "$@"
+}
+
+pod_ask() { # PATH FILE [HEADER…]: prints the status
+	"${inside[@]}" "$PYTHON" "$LIB/http_ask.py" "http://$address:11778$1" "$dir/$2" "${@:3}" 2>/dev/null
+}
+
+scraped() { # REGEX: the pod's address serves such a line of /metrics to anyone
+	[ "$(pod_ask /metrics metrics)" = 200 ] && grep -qE "$1" "$dir/metrics"
+}
+
+flame_says() { # REGEX
+	[ "$(daemon_ask /flame flame "Authorization: Bearer $token" 2>/dev/null)" = 200 ] && grep -q "$1" "$dir/flame"
+}
+
+trace_is_there() { # ID
+	[ "$(daemon_ask "/trace/$1" "$1.trace" "Authorization: Bearer $token" 2>/dev/null)" = 200 ]
+}
+
+pushed_of() { # NAME: a process's samples have arrived, with the node's name
+	jq -es --arg n "$1" 'any(.[] | .resources // [] | .[]; ."service.name" == $n and ."k8s.node.name" == "node-7")' "$dir/receiver/log" >/dev/null
+}
+
+@test "kubernetes: the daemon, with the manifest's rights and configuration, does all that it does elsewhere" {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	needs_validator
+	[ -x "${KPROF_READERS_PYTHON:-}" ] || skip "no Python environment with the readers: scripts/setup check installs it"
+	unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
+	local address token name=pod-$$ id out=$dir/traces
+	use_kind gcc
+	pod_up
+	mkdir -m 1777 "$out"
+	mkdir -p "$dir/receiver" "$dir/own" && cp "$driver" "$library" "$dir/own" && cp "$(command -v yes)" "$dir/own/$name" && chmod -R a+rX "$dir"
+	spawn receiver "${inside[@]}" "$KPROF_READERS_PYTHON" "$LIB/receiver.py" "$dir/receiver"
+	wait_for "$PATIENCE" "the receiver to listen" test -s "$dir/receiver/port"
+	spawn busy setpriv --reuid 65534 --regid 65534 --clear-groups sh -c 'exec "$0" >/dev/null' "$dir/own/$name"
+	daemon_of_manifest --chunk 2s --max-overhead 50% --web --dynolog --trace-folder "$out" --allow-owner \
+		--to "otlp+http://127.0.0.1:$(cat "$dir/receiver/port")"
+	token=$(cat "$dir/run/web-token")
+	# Prometheus, at the pod's address, without the token, which the page wants
+	wait_for "$PATIENCE" "its samples" scraped "^kprof_samples_total\\{process=\"$name\"\\} [1-9]"
+	[ "$(pod_ask / page)" = 401 ]
+	wait_for "$PATIENCE" "a flame graph" flame_says "$name"
+	wait_for "$PATIENCE" "what is pushed" pushed_of "$name"
+	! grep refused "$dir/receiver/log" || false
+	# root on the node asks, and so does a user
+	target_start target setpriv --reuid 65534 --regid 65534 --clear-groups "$dir/own/opdriver" count --n 100 --linger
+	ctl start -p "${pid[target]}" --stacks
+	id=$(cat "$dir/stdout")
+	target_go target
+	target_result target
+	ctl stop "$id"
+	ctl get "$id" -o "$dir/got.kprof"
+	[ "$(calls_of "$dir/got.kprof")" = "$(jq '[.counts[]] | add' "$dir/target.json")" ]
+	wait_for "$PATIENCE" "its trace" trace_is_there "$id"
+	id=$(setpriv --reuid 65534 --regid 65534 --clear-groups "$KPROF" ctl start --socket "$socket" -p "${pid[target]}" -d 100ms)
+	wait_for "$PATIENCE" "its end" is_done "$id"
+	[ "$(stat -c %u:%a "$state/recordings/$id.kprof")" = 65534:600 ]
+	# dyno, whose trace is the process's user's
+	"${inside[@]}" "$LIB/dyno.py" gputrace --pids "${pid[target]}" --duration-ms 100 --log-file "$out/trace.json" >"$dir/said"
+	wait_for "$PATIENCE" "the trace" [ -s "$out/trace_${pid[target]}.json" ]
+	[ "$(stat -c %u:%a "$out/trace_${pid[target]}.json")" = 65534:600 ]
+	target_end target
+	daemon_stop
+	# but for what is the kernel's doing, and not for want of a right
+	jq -c 'select(.level != "info" and (.message | test("^the kernel did not report") | not))' "$dir/daemon.err" >"$dir/bad"
+	[ ! -s "$dir/bad" ] || fail "$(cat "$dir/bad")"
+	rm -r "$state/samples" # many, of all of the machine: tests/run would have each read as a trace
 }

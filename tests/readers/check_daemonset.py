@@ -60,14 +60,22 @@ def main():
         elif "emptyDir" in volume:
             assert volume["emptyDir"]["sizeLimit"]
 
-    # The rest: the version of the image, what is asked whether it is well, the configuration that is mounted, the node's name.
+    # What Prometheus asks is where the daemon listens: at the pod's own address.
+    port, = container["ports"]
+    number, = (a.split("=", 1)[1].rsplit(":", 1)[1] for a in container["args"] if a.startswith("--listen="))
+    annotations = documents["DaemonSet"]["spec"]["template"]["metadata"]["annotations"]
+    assert str(port["containerPort"]) == number == annotations["prometheus.io/port"] and port["name"] == "metrics"
+    assert f"--listen=127.0.0.1:{number},$(POD_IP):{number}" in container["args"]
+    fields = {e["name"]: e["valueFrom"]["fieldRef"]["fieldPath"] for e in container["env"] if "valueFrom" in e}
+    assert fields["POD_IP"] == "status.podIP" and fields["NODE_NAME"] == "spec.nodeName"
+
+    # The rest: the version of the image, what is asked whether it is well, the configuration that is mounted.
     assert container["image"] == "kprof:" + version, container["image"]
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         assert container[probe]["exec"]["command"] == ["/usr/bin/kprof", "ctl", "status"]
     configuration = next(m for m in container["volumeMounts"] if m["name"] == "configuration")
     assert container["args"][-1].startswith(configuration["mountPath"] + "/")
     assert container["args"][-1].rsplit("/", 1)[1] in documents["ConfigMap"]["data"]
-    assert any(e.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath") == "spec.nodeName" for e in container["env"])
     assert "limits" in container["resources"] and "cpu" not in container["resources"]["limits"]
     print(f"{len(added)} capabilities, {len(left_out)} left out, {len(volumes)} volumes")
 

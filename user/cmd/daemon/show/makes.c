@@ -94,6 +94,16 @@ int makes__open(struct makes *m, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
+/*
+ * The folder that was nobody's is root's again, which then needs no right to change what is
+ * others'. Who made it, in root's own folder, was this daemon, or one before.
+ */
+static void take_making(const struct makes *m)
+{
+	if (!lchown(m->job.making, 0, 0))
+		chmod(m->job.making, 0700);
+}
+
 /* Makes what nobody has written root's, under its name. */
 static int publish(struct makes *m)
 {
@@ -145,8 +155,10 @@ static void begin(struct makes *m);
 static void on_end(void *ctx, int status)
 {
 	struct makes *m = ctx;
-	int fd = status ? -EIO : publish(m);
+	int fd;
 
+	take_making(m);
+	fd = status ? -EIO : publish(m);
 	clear_making(m);
 	if (fd < 0)
 		log_line("warning", "make", NULL, "%s could not be made: %s", m->now.name,
@@ -175,6 +187,7 @@ static void begin(struct makes *m)
 	snprintf(m->job.making, sizeof(m->job.making), "%.*s/making", DAEMON_PATH_BYTES - 16,
 		 m->opts.folder);
 	snprintf(m->job.output, sizeof(m->job.output), "%s/made%s", m->job.making, dot ? dot : "");
+	take_making(m);
 	clear_making(m);
 	if (mkdir(m->job.making, 0700) || chown(m->job.making, NOBODY, NOBODY))
 		err = -errno;

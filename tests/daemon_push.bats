@@ -45,6 +45,28 @@ queued() {
 		'{ sum += $2; found = found || sum == said } END { exit !found }'
 }
 
+# Of each capture that is stored, when it began, in ns, as the receiver writes it down.
+begins() {
+	local capture
+	mkdir -p "$dir/otlp"
+	for capture in "$state"/samples/*.kprof; do
+		"$KPROF" export "$capture" -o "$dir/otlp/$(basename "$capture" .kprof).otlp.pb" >&2
+	done
+	"$KPROF_READERS_PYTHON" - "$ROOT/tests/readers" "$dir"/otlp/*.pb <<-'END'
+		import sys
+		sys.path.insert(0, sys.argv[1])
+		import check_otlp
+		for path in sys.argv[2:]:
+		    with open(path, "rb") as file:
+		        request = check_otlp.decode(file.read())
+		    print(request.resource_profiles[0].scope_profiles[0].profiles[0].time_unix_nano)
+	END
+}
+
+arrived_once() { # NAME FILE: the receiver has had those that the file has, each once, and no others
+	jq -r 'select(.path) | .began' "$dir/$1/log" | sort | diff - "$2" >"$dir/difference"
+}
+
 pushing() { # JQ: of what the daemon says of it
 	"$KPROF" ctl status --socket "$socket" --json | jq -e ".push | $1" >/dev/null
 }
@@ -80,4 +102,38 @@ pushing() { # JQ: of what the daemon says of it
 	wait_for "$PATIENCE" "what was rejected in /metrics" has '^kprof_pushes_total\{result="rejected"\} 3$'
 	daemon_stop
 	[ -z "$(find "$state/push" -name '*.capture*')" ]
+}
+
+@test "each capture arrives once, also over SIGHUP and restarts; what was stored while nothing was to be pushed does not" {
+	receiver all
+	config=$dir/conf
+	echo '[daemon]' >"$config"
+	spawn busy "$PYTHON" -c 'while True: pass'
+	daemon_start --chunk 1s --max-overhead 50%
+	wait_for "$PATIENCE" "a capture" eval 'compgen -G "$state/samples/*.kprof" >/dev/null'
+	daemon_stop
+	begins | sort >"$dir/before"
+	echo "to = otlp+http://127.0.0.1:$port" >>"$config"
+	daemon_start --chunk 1s --max-overhead 50%
+	wait_for "$PATIENCE" "some to arrive" taken all 2
+	# the sender and the sampler begin anew, with what the sampler before has stored last on its way
+	kill -HUP "${pid[daemon]}"
+	wait_for "$PATIENCE" "the options" logged reload
+	wait_for "$PATIENCE" "the other sampler" eval '[ "$(jq -s "map(select(.event == \"recording\")) | length" "$dir/daemon.err")" = 2 ]'
+	wait_for "$PATIENCE" "what comes then" taken all "$(($(jq -c 'select(.path)' "$dir/all/log" | wc -l) + 3))"
+	pushing '.restarts == 0 and .captures_not_handed_over == 0'
+	daemon_stop
+	daemon_start --chunk 1s --max-overhead 50%
+	wait_for "$PATIENCE" "what comes then" taken all "$(($(jq -c 'select(.path)' "$dir/all/log" | wc -l) + 2))"
+	daemon_stop
+	# what was stored last
+	daemon_start --no-sampling
+	begins | sort | comm -23 - "$dir/before" >"$dir/stored"
+	[ "$(wc -l <"$dir/stored")" -ge 8 ]
+	wait_for "$PATIENCE" "all" arrived_once all "$dir/stored" || { cat "$dir/difference"; false; }
+	wait_for "$PATIENCE" "the queue to be empty" pushing '.queued == 0 and .restarts == 0 and .captures_not_handed_over == 0'
+	daemon_stop
+	arrived_once all "$dir/stored"
+	! grep refused "$dir/all/log" || false
+	rm -r "$state/samples" # many, of all of the machine: tests/run would have each read as a trace
 }

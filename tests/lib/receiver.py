@@ -127,7 +127,8 @@ def take_otlp(handler, body):
         raise Refused(str(error)) from error
     own = {kind[0]: dict(check_otlp.by_function(profiles, kind, request.dictionary)[0])
            for kind in (check_otlp.ON_CPU, check_otlp.OFF_CPU)}
-    return {"own": own, "resources": [check_otlp.attributes(rp) for rp in request.resource_profiles]}
+    return {"own": own, "resources": [check_otlp.attributes(rp) for rp in request.resource_profiles],
+            "began": str(profiles[0][1].time_unix_nano)}
 
 
 def take_ingest(query, body):

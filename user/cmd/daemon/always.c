@@ -46,21 +46,18 @@ static void on_samples(void *ctx, const char *path)
 	struct daemon *d = ctx;
 
 	if (d->pusher)
-		pusher__chunk(d->pusher, path);
+		pusher__chunk(d->pusher);
 	serve__chunk(d->serve, CHUNK_SAMPLES, path);
 }
 
 static void begin_pusher(struct daemon *d)
 {
-	char queue[DAEMON_PATH_BYTES];
-
-	snprintf(queue, sizeof(queue), "%s/push", d->opts->state);
 	if (!d->opts->push.library.url)
-		pusher__stop(d->pusher);
+		pusher__off(d->pusher, d->opts->state);
 	else if (d->pusher)
 		pusher__change(d->pusher, &d->opts->push);
 	else
-		pusher__new(d->loop, &d->opts->push, queue, &d->pusher);
+		pusher__new(d->loop, &d->opts->push, d->opts->state, &d->pusher);
 }
 
 int always_sample(struct daemon *d)

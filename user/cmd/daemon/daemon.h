@@ -15,7 +15,7 @@
  *   state.c       what it says of itself
  *   listing.c     what is known of processes
  *   always.c      what is recorded without being asked for
- *   pusher.c      pushes samples to a place that keeps profiles
+ *   pusher.c      pushes samples to a place that keeps profiles; handed.c: which it has had
  *   kineto.c      dynolog's protocols: Kineto inside of processes, and dyno; translate.c: what
  *                 dyno asks Kineto for, as options of kprof's
  *
@@ -171,8 +171,13 @@ struct shelf {
 	uint64_t removed, removed_bytes; /* in all */
 	struct folder_want want;
 };
-/* A capture was stored there just now. */
+#define SHELF_NAME_BYTES 64
+/* A capture was stored there just now: its path, or its name. One that is known stays as it is. */
 void shelf__note(struct shelf *s, const char *path);
+bool shelf__has(const struct shelf *s, const char *name);
+const char *shelf__name(const struct shelf *s, size_t i); /* of s->nr, by name */
+/* Forgets all but these, which are in order. */
+void shelf__keep(struct shelf *s, char **names, size_t nr);
 /* folder_trim(). True: more is to go, in another turn of the loop. */
 bool shelf__trim(struct shelf *s, const char *path, uint64_t keep_ns, uint64_t most_bytes,
 		 uint64_t min_free);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Sends what is sampled to a place that keeps profiles. The process that does so speaks with the
- * network and reads captures, so it is nobody, and is handed each capture as an open file.
+ * network and reads captures, so it is nobody, and is handed each capture as an open file: one at a
+ * time, so that it is known which it has had.
  */
 #include "cmd/daemon/pusher.h"
 
@@ -24,6 +25,7 @@
 #define MOST_CAPTURE_BYTES (256 << 20)
 #define NOBODY 65534
 #define USER "kprof-push" /* the process's user, if there is one */
+#define HANDED "pushed"   /* a file in the state: which captures it has had */
 
 /* What the process is begun with. */
 struct job {
@@ -33,12 +35,17 @@ struct job {
 
 struct pusher {
 	struct loop *loop;
-	struct push_opts opts;
-	char queue[DAEMON_PATH_BYTES];
+	struct push_opts opts; /* .library.url NULL: nothing is pushed any more */
+	char state[DAEMON_PATH_BYTES], queue[DAEMON_PATH_BYTES];
 	struct job job;
 	struct child child;
+	bool ready;        /* it takes captures */
+	bool stopping;     /* it was asked to end */
 	uint64_t again_ns; /* 0: it runs, or is not to be begun */
 	uint64_t restarts, not_handed;
+	struct handed handed;
+	char now[HANDED_NAME_BYTES];   /* the capture that it was handed; "": none */
+	char tried[HANDED_NAME_BYTES]; /* with which it has ended before */
 	bool ending;
 	cJSON *stats;
 };
@@ -73,20 +80,22 @@ static int take_capture(const struct inside *in, int file, char *path, size_t by
 	return n < 0 ? -errno : 0;
 }
 
+/* And says that it is in the queue, or has nothing to be pushed, or what kept it out. */
 static void add_capture(const struct inside *in, int file)
 {
 	char path[DAEMON_PATH_BYTES + 32];
-	cJSON *m;
+	cJSON *m = cJSON_CreateObject();
 	int err = take_capture(in, file, path, sizeof(path));
+	bool had;
 
 	if (!err)
 		err = kprof_push_add(in->push, path);
 	unlink(path);
-	if (!err || err == -ENODATA)
-		return;
-	m = cJSON_CreateObject();
-	cJSON_AddStringToObject(m, "log",
-				*kprof_error_cause() ? kprof_error_cause() : strerror(-err));
+	had = !err || err == -ENODATA;
+	cJSON_AddBoolToObject(m, "had", had);
+	if (!had)
+		cJSON_AddStringToObject(
+			m, "log", *kprof_error_cause() ? kprof_error_cause() : strerror(-err));
 	link_send(in->fd, m);
 }
 
@@ -131,7 +140,8 @@ static int go_on(struct inside *in)
 	while (!in->stop && !in->closed) {
 		struct pollfd p = {.fd = in->fd, .events = POLLIN};
 		uint64_t now;
-		int n = kprof_push_poll(in->push, &p, 1, WAIT_MS);
+		/* first of all the daemon is told that captures can come: the queue is there */
+		int n = kprof_push_poll(in->push, &p, 1, in->next_stats_ns ? WAIT_MS : 0);
 
 		if (n < 0)
 			return n;
@@ -173,29 +183,84 @@ static int run(int fd, void *arg)
 
 /* ---- the daemon's side ---- */
 
+static cJSON *order(const char *what)
+{
+	cJSON *m = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(m, "do", what);
+	return m;
+}
+
+/* It is done with the capture that it was handed. */
+static void is_handed(struct pusher *p, bool had)
+{
+	p->not_handed += !had;
+	handed__add(&p->handed, p->now);
+	p->now[0] = '\0';
+}
+
+/* Hands over the oldest capture that was not, if it can be now. */
+static void hand_over(struct pusher *p)
+{
+	char path[DAEMON_PATH_BYTES + HANDED_NAME_BYTES];
+
+	while (p->ready && !p->stopping && !*p->now && handed__next(&p->handed, p->now)) {
+		int file;
+
+		snprintf(path, sizeof(path), "%s/%s", p->handed.folder, p->now);
+		file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		if (file < 0) {
+			is_handed(p, false);
+			continue;
+		}
+		/* if it has just ended, the next one gets it */
+		if (!child__send_file(&p->child, order("push"), file))
+			p->ready = false;
+		close(file);
+		if (!p->ready)
+			p->now[0] = '\0';
+	}
+}
+
 static void on_message(void *ctx, const cJSON *m)
 {
 	struct pusher *p = ctx;
 	const cJSON *stats = cJSON_GetObjectItemCaseSensitive(m, "stats");
+	const cJSON *had = cJSON_GetObjectItemCaseSensitive(m, "had");
 	const char *log = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "log"));
 	const char *error = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "error"));
 
 	if (log || error)
 		log_line("warning", "push", NULL, "%s", log ? log : error);
-	if (!stats)
-		return;
-	cJSON_Delete(p->stats);
-	p->stats = cJSON_Duplicate(stats, true);
+	if (had && *p->now)
+		is_handed(p, cJSON_IsTrue(had));
+	if (stats) {
+		cJSON_Delete(p->stats);
+		p->stats = cJSON_Duplicate(stats, true);
+	}
+	if (had || (stats && !p->ready)) {
+		p->ready = true;
+		hand_over(p);
+	}
 }
+
+static int begin(struct pusher *p);
 
 static void on_end(void *ctx, int status)
 {
 	struct pusher *p = ctx;
+	bool asked = p->stopping;
 
 	(void)status;
-	if (p->ending)
+	p->ready = p->stopping = false;
+	/* once more, but no more than that: the capture may be why it ended */
+	if (*p->now && !strcmp(p->now, p->tried))
+		is_handed(p, false);
+	snprintf(p->tried, sizeof(p->tried), "%s", p->now);
+	p->now[0] = '\0';
+	if (p->ending || (asked && !begin(p)))
 		return;
-	p->restarts++;
+	p->restarts += !asked;
 	p->again_ns = now_ns(CLOCK_MONOTONIC) + AGAIN_NS;
 }
 
@@ -232,7 +297,18 @@ static int make_queue(const char *queue)
 	return lchown(queue, uid, gid) ? -errno : 0;
 }
 
-int pusher__new(struct loop *loop, const struct push_opts *opts, const char *queue,
+static void open_handed(struct pusher *p)
+{
+	char folder[DAEMON_PATH_BYTES + 16], path[DAEMON_PATH_BYTES + 16];
+
+	if (p->handed.open)
+		return;
+	snprintf(folder, sizeof(folder), "%s/samples", p->state);
+	snprintf(path, sizeof(path), "%s/" HANDED, p->state);
+	handed__open(&p->handed, folder, path);
+}
+
+int pusher__new(struct loop *loop, const struct push_opts *opts, const char *state,
 		struct pusher **out)
 {
 	struct pusher *p = calloc(1, sizeof(*p));
@@ -242,13 +318,17 @@ int pusher__new(struct loop *loop, const struct push_opts *opts, const char *que
 		return -ENOMEM;
 	p->loop = loop;
 	p->opts = *opts;
-	snprintf(p->queue, sizeof(p->queue), "%s", queue);
-	err = make_queue(queue);
-	if (!err)
+	snprintf(p->state, sizeof(p->state), "%s", state);
+	snprintf(p->queue, sizeof(p->queue), "%.*s/push", DAEMON_PATH_BYTES - 16, state);
+	err = make_queue(p->queue);
+	if (!err) {
+		open_handed(p);
 		err = begin(p);
+	}
 	if (err) {
-		log_line("error", "push", NULL, "nothing is pushed: %s: %s", queue, strerror(-err));
-		free(p);
+		log_line("error", "push", NULL, "nothing is pushed: %s: %s", p->queue,
+			 strerror(-err));
+		pusher__free(p);
 		return err;
 	}
 	*out = p;
@@ -259,28 +339,14 @@ void pusher__free(struct pusher *p)
 {
 	if (!p)
 		return;
+	handed__close(&p->handed);
 	cJSON_Delete(p->stats);
 	free(p);
 }
 
-static cJSON *order(const char *what)
+void pusher__chunk(struct pusher *p)
 {
-	cJSON *m = cJSON_CreateObject();
-
-	cJSON_AddStringToObject(m, "do", what);
-	return m;
-}
-
-void pusher__chunk(struct pusher *p, const char *path)
-{
-	int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (p->ending)
-		; /* others come after the next begin */
-	else if (file < 0 || !p->child.pid || !child__send_file(&p->child, order("push"), file))
-		p->not_handed++;
-	if (file >= 0)
-		close(file);
+	hand_over(p);
 }
 
 void pusher__tend(struct pusher *p, uint64_t now)
@@ -289,21 +355,43 @@ void pusher__tend(struct pusher *p, uint64_t now)
 		p->again_ns = now + AGAIN_NS;
 }
 
+static void ask_to_stop(struct pusher *p)
+{
+	if (p->child.pid && !p->stopping)
+		child__send(&p->child, order("stop"));
+	p->stopping = p->child.pid;
+}
+
 void pusher__stop(struct pusher *p)
 {
 	if (!p)
 		return;
 	p->ending = true;
 	p->again_ns = 0;
-	child__send(&p->child, order("stop"));
+	ask_to_stop(p);
+}
+
+void pusher__off(struct pusher *p, const char *state)
+{
+	char path[DAEMON_PATH_BYTES + 16];
+
+	if (p) {
+		pusher__stop(p);
+		handed__close(&p->handed);
+		p->opts = (struct push_opts){0}; /* those of before go */
+	}
+	snprintf(path, sizeof(path), "%s/" HANDED, state);
+	unlink(path);
 }
 
 void pusher__change(struct pusher *p, const struct push_opts *opts)
 {
-	child__send(&p->child, order("stop"));
 	p->opts = *opts;
 	p->ending = false;
-	p->again_ns = now_ns(CLOCK_MONOTONIC); /* once the one before has ended */
+	open_handed(p);
+	ask_to_stop(p);
+	if (!p->child.pid)
+		p->again_ns = now_ns(CLOCK_MONOTONIC);
 }
 
 const cJSON *pusher__stats(const struct pusher *p)
@@ -315,7 +403,7 @@ cJSON *pusher__state(const struct pusher *p)
 {
 	cJSON *o = p->stats ? cJSON_Duplicate(p->stats, true) : cJSON_CreateObject();
 
-	cJSON_AddStringToObject(o, "to", p->opts.library.url);
+	cJSON_AddStringToObject(o, "to", p->opts.library.url ? p->opts.library.url : "");
 	cJSON_AddNumberToObject(o, "restarts", (double)p->restarts);
 	cJSON_AddNumberToObject(o, "captures_not_handed_over", (double)p->not_handed);
 	return o;

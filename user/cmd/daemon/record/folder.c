@@ -225,7 +225,7 @@ bool folder_enough(uint64_t begun_ns, uint64_t removed)
 /* ---- a shelf: how old captures are ---- */
 
 struct shelved {
-	char name[64];
+	char name[SHELF_NAME_BYTES];
 	uint64_t at_ns; /* CLOCK_BOOTTIME: the other clock may be set meanwhile */
 };
 
@@ -248,11 +248,11 @@ static const struct shelved *find_shelved(const struct shelf *s, const char *nam
 
 void shelf__note(struct shelf *s, const char *path)
 {
-	const char *name = strrchr(path, '/');
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	struct shelved new = {.at_ns = now_ns(CLOCK_BOOTTIME)};
 	size_t at;
 
-	if (!name || strlen(++name) >= sizeof(new.name) || find_shelved(s, name, &at))
+	if (strlen(name) >= sizeof(new.name) || find_shelved(s, name, &at))
 		return;
 	if (s->nr == s->cap) {
 		size_t cap = s->cap ? 2 * s->cap : 64;
@@ -269,7 +269,7 @@ void shelf__note(struct shelf *s, const char *path)
 	s->nr++;
 }
 
-static void forget_gone(struct shelf *s, char **names, size_t nr)
+void shelf__keep(struct shelf *s, char **names, size_t nr)
 {
 	size_t kept = 0;
 
@@ -280,6 +280,18 @@ static void forget_gone(struct shelf *s, char **names, size_t nr)
 			s->shelved[kept++] = s->shelved[i];
 	}
 	s->nr = kept;
+}
+
+bool shelf__has(const struct shelf *s, const char *name)
+{
+	size_t at;
+
+	return find_shelved(s, name, &at);
+}
+
+const char *shelf__name(const struct shelf *s, size_t i)
+{
+	return s->shelved[i].name;
 }
 
 bool shelf__trim(struct shelf *s, const char *path, uint64_t keep_ns, uint64_t most_bytes,
@@ -353,7 +365,7 @@ void folder_trim(const char *path, uint64_t keep_ns, uint64_t most_bytes, uint64
 	if (dir < 0 || folder_list(path, &names, &nr))
 		goto out;
 	if (shelf)
-		forget_gone(shelf, names, nr);
+		shelf__keep(shelf, names, nr);
 	all = calloc(nr ? nr : 1, sizeof(*all));
 	if (!all)
 		goto out;

@@ -168,5 +168,4 @@ static void dyno_has_a_share(void)
 	remove_all();
 }
 
-UNIT_MAIN(TEST(asked_dumps_have_a_share), TEST(root_elsewhere_has_a_share),
-	  TEST(dyno_has_a_share))
+UNIT_MAIN(TEST(asked_dumps_have_a_share), TEST(root_elsewhere_has_a_share), TEST(dyno_has_a_share))

@@ -147,7 +147,7 @@ static void follow(struct stepper *s, uint64_t begin_ns, uint64_t end_ns)
 /* Each rule is met once by a step, be it while that goes on or when it is over. */
 static void check_step(struct triggers *t, struct stepper *s, double ns, bool goes_on)
 {
-	double limits[MOST_RULES];
+	double limits[MOST_RULES] = {0};
 	uint64_t longer = 0;
 	char what[160];
 

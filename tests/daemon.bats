@@ -86,6 +86,14 @@ teardown() {
 	wait_for "$PATIENCE" "its end" is_done "$ended"
 	ctl get "$ended" -o "$dir/ended.kprof"
 	has_all "$dir/ended.kprof" "$dir/target.json"
+	target_start steps "$BUILD/workloads/stepper" "$library" 1000000 5 -1 0
+	target_go steps
+	ctl start -p "${pid[steps]}" --steps 3
+	ended=$(cat "$dir/stdout")
+	wait_for "$PATIENCE" "its end" is_done "$ended"
+	ctl get "$ended" -o "$dir/steps.kprof"
+	"$KPROF" report "$dir/steps.kprof" --by step --json | jq -e '(.rows | length) == 3 and ([.rows[].inexact] | add) == 0'
+	kill "${pid[steps]}"
 	target_start target "$driver" count --n 10 --linger
 	ctl start -p "${pid[target]}"
 	by_daemon=$(cat "$dir/stdout")

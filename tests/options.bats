@@ -95,7 +95,7 @@ complete_words() { # WORD…: what is offered for the last one
 		[[ $command == attach || $command == run || $command == sample ]] || return 0
 		printf '%s\n' "${name#--}" >"$dir/conf"
 		case $name:$argument in
-		--pid:* | --tid:* | --all:* | --user:* | --cgroup:* | --comm:* | --exclude-comm:* | --config:* | --help:*) refuses "line 1: there is no such option" "$command" --config "$dir/conf" ;;
+		--pid:* | --tid:* | --all:* | --user:* | --cgroup:* | --comm:* | --exclude-user:* | --exclude-cgroup:* | --exclude-comm:* | --config:* | --help:*) refuses "line 1: there is no such option" "$command" --config "$dir/conf" ;;
 		*:?*) refuses "line 1: it needs a value" "$command" --config "$dir/conf" ;;
 		*) refuses "no (process|command) is given|neither a process" "$command" --config "$dir/conf" ;;
 		esac

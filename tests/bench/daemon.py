@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -236,4 +237,51 @@ def dump():
                 os.unlink(path)
     rows = [row(f"flight recorder: a dump of {seconds} s of a training", took, "ms")]
     rows[0]["note"] = f"{median(sizes):.1f} MB"
+    return rows
+
+
+# ---- on demand ----
+
+
+def first_ns(capture):
+    """When its first operator began, by CLOCK_REALTIME."""
+    trace = scratch("first.json")
+    run_tool(program("kprof"), "export", capture, "-o", trace)
+    with open(trace, encoding="utf-8") as f:
+        parsed = json.load(f)
+    return parsed["baseTimeNanoseconds"] + min(e["ts"] for e in parsed["traceEvents"] if e.get("cat") == "cpu_op") * 1000
+
+
+def start_prepared(d, pid, path):
+    """From the request to the first operator, in ms, of a recording that is prepared."""
+    ctl = [program("kprof"), "ctl"]
+    recording = run_tool(*ctl, "prepare", "--socket", d.socket, "-p", str(pid)).strip()
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(d.socket)
+        asked = time.time_ns()
+        s.sendall(json.dumps({"do": "start", "id": recording}).encode() + b"\n")
+        s.recv(65536)
+    time.sleep(0.3)
+    run_tool(*ctl, "stop", "--socket", d.socket, recording)
+    run_tool(*ctl, "get", "--socket", d.socket, recording, "-o", path)
+    return (first_ns(path) - asked) / 1e6
+
+
+def start_attach(pid, path):
+    asked = time.time_ns()
+    kprof = Kprof("attach", "-p", str(pid), "-o", path).recording()
+    time.sleep(0.3)
+    kprof.stop()
+    return (first_ns(path) - asked) / 1e6
+
+
+def begins():
+    """How soon a recording that is prepared begins, of a process that calls operators all the time ÷ `attach`."""
+    ours, theirs, path = [], [], scratch("begins.kprof")
+    with Target("ops", KPROF_BENCH_PAUSE=PAUSE) as target, Daemon() as d, target.free():
+        for _ in range(scaled(9, 1)):
+            ours.append(start_prepared(d, target.pid, path))
+            theirs.append(start_attach(target.pid, path))
+    rows = [row("prepared recording: from start to its first event, ÷ attach", [o / t for o, t in zip(ours, theirs)], "×")]
+    rows[0]["note"] = f"{median(ours):.1f} (at most {max(ours):.1f}) ÷ {median(theirs):.0f} ms"
     return rows

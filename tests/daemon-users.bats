@@ -568,3 +568,9 @@ sampled_with() {
 	wait_for "$PATIENCE" "a command line" sampled_with password=7f3a
 	daemon_stop
 }
+
+@test "a connection from another PID namespace is nobody's once the process that made it has ended" {
+	daemon_start --no-sampling --allow-owner
+	[ "$("$PYTHON" "$LIB/handed_out.py" "$socket")" = "True False" ]
+	daemon_stop
+}

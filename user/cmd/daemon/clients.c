@@ -44,6 +44,7 @@ struct connection {
 	char *out;
 	size_t out_bytes, out_sent;
 	int file;          /* goes with the answer; -1: none */
+	int alive;         /* who came from another PID namespace; -1: nobody */
 	bool asked;        /* it waits for an answer */
 	bool held;         /* its user has asked too much in this second */
 	uint64_t until_ns; /* when it is hung up on; 0: never, since it waits for an answer */
@@ -91,6 +92,8 @@ static void hang_up(struct connection *c)
 	kprof_sent_files_close(c->watch.fd);
 	if (c->file >= 0)
 		close(c->file);
+	if (c->alive >= 0)
+		close(c->alive);
 	free(c->in);
 	free(c->out);
 	free(c);
@@ -296,6 +299,9 @@ static void take_line(struct connection *c, char *end)
 	memmove(c->in, end + 1, c->in_bytes);
 	c->asked = true;
 	c->client.verb = NULL;
+	/* somebody else has the connection; that namespace's number may be another's by now */
+	if (c->alive >= 0 && peer_ended(c->alive))
+		c->client.space = SPACE_UNKNOWN;
 	if (cJSON_IsObject(question))
 		all->opts.asked(all->opts.ctx, &c->client, question);
 	else
@@ -416,21 +422,20 @@ static void add_connection(struct clients *all, int fd)
 	socklen_t bytes = sizeof(who);
 	uint64_t space;
 	size_t nr;
+	int alive;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes)) {
 		kprof_sent_files_close(fd);
 		return;
 	}
-	space = peer_space(fd, who.pid);
-	if (!make_room(all, space_user(who.uid, space))) {
-		kprof_sent_files_close(fd);
-		return;
-	}
-	c = calloc(1, sizeof(*c));
+	space = peer_space(fd, who.pid, &alive);
+	c = make_room(all, space_user(who.uid, space)) ? calloc(1, sizeof(*c)) : NULL;
 	if (c)
 		c->in = malloc(KPROF_CLIENT_QUESTION_BYTES);
 	if (!c || !c->in) {
 		free(c);
+		if (alive >= 0)
+			close(alive);
 		kprof_sent_files_close(fd);
 		return;
 	}
@@ -441,6 +446,7 @@ static void add_connection(struct clients *all, int fd)
 		!space && (!who.uid || all->opts.is_privileged(all->opts.ctx, who.uid, groups, nr));
 	c->all = all;
 	c->file = -1;
+	c->alive = alive;
 	c->until_ns = now_ns(CLOCK_MONOTONIC) + SLOW_NS;
 	c->watch = (struct loop_watch){.fd = fd, .ready = ready, .ctx = c};
 	c->next = all->first;

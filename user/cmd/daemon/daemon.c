@@ -277,7 +277,7 @@ static int watch_signals(struct daemon *d)
 /* One that listens elsewhere would store in the same folders, and remove what is this one's. */
 static int lock_state(struct daemon *d)
 {
-	d->state_lock = folder_lock(d->opts->state);
+	d->state_lock = folder_lock(d->opts->state, "state.lock");
 	if (d->state_lock == -EBUSY) {
 		message_warn("--state names another folder; `kprof ctl --socket …` asks the other "
 			     "daemon, where it listens",

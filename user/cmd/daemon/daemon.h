@@ -134,7 +134,7 @@ void log_line(const char *level, const char *event, struct cJSON *fields, const 
  */
 int folder_make(const char *path, mode_t mode);
 /* For one daemon at a time: until the descriptor is closed. -EBUSY: another one has it; -errno. */
-int folder_lock(const char *folder);
+int folder_lock(const char *folder, const char *name);
 struct folder_sums {
 	uint64_t files, bytes;
 	uint64_t removed, removed_bytes; /* by this call */
@@ -248,8 +248,13 @@ void link_fail_for(int fd, const char *cause, const char *hint);
 #define SPACE_UNKNOWN UINT64_MAX
 /* Of a process. */
 uint64_t process_space(pid_t pid);
-/* Of who has connected, the process pid; 0: the daemon's own. */
-uint64_t peer_space(int fd, pid_t pid);
+/*
+ * Of who has connected, the process pid; 0: the daemon's own. alive: if it is another one, a
+ * descriptor for peer_ended(), which the caller closes; else -1.
+ */
+uint64_t peer_space(int fd, pid_t pid, int *alive);
+/* Then numbers of the process and of its namespace may be others'. */
+bool peer_ended(int alive);
 /* The number means this namespace, in which the process is, until it is dropped as often. */
 int space_hold(uint64_t space, pid_t pid); /* 0 or -errno */
 void space_drop(uint64_t space);           /* one that is not held is fine */

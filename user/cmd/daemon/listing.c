@@ -105,7 +105,8 @@ static int write_one(void *ctx, const struct kprof_process_info *info)
 	cJSON *o;
 
 	/* root of a container: what only the kernel's checks kept from others, it must not see */
-	if (w->l->who.space && process_space(info->pid) != w->l->who.space)
+	if (w->l->who.space &&
+	    (w->l->who.space == SPACE_UNKNOWN || process_space(info->pid) != w->l->who.space))
 		return 0;
 	o = describe(w->l, info);
 	text = cJSON_PrintUnformatted(o);

@@ -48,18 +48,31 @@ static int pidfd_of(int fd, pid_t pid)
 	return errno == ENOPROTOOPT && pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 }
 
-uint64_t peer_space(int fd, pid_t pid)
+bool peer_ended(int alive)
 {
-	struct pollfd alive = {.fd = pidfd_of(fd, pid), .events = POLLIN};
+	struct pollfd p = {.fd = alive, .events = POLLIN};
+
+	return poll(&p, 1, 0) != 0;
+}
+
+uint64_t peer_space(int fd, pid_t pid, int *alive)
+{
+	int pidfd = pidfd_of(fd, pid);
 	uint64_t space;
 
-	if (alive.fd < 0)
+	*alive = -1;
+	if (pidfd < 0)
 		return SPACE_UNKNOWN;
 	space = pid > 0 ? process_space(pid) : SPACE_UNKNOWN;
-	if (poll(&alive, 1, 0)) /* it has ended: the number may have been another's */
+	if (peer_ended(pidfd)) /* the number may have been another's */
 		space = SPACE_UNKNOWN;
-	close(alive.fd);
-	return space != SPACE_UNKNOWN && space == process_space(getpid()) ? 0 : space;
+	else if (space == process_space(getpid()))
+		space = 0;
+	if (space && space != SPACE_UNKNOWN)
+		*alive = pidfd;
+	else
+		close(pidfd);
+	return space;
 }
 
 int space_hold(uint64_t space, pid_t pid)

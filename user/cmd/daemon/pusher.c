@@ -41,6 +41,7 @@ struct pusher {
 	struct child child;
 	bool ready;        /* it takes captures */
 	bool stopping;     /* it was asked to end */
+	bool more;         /* captures are to be looked for in a second */
 	uint64_t again_ns; /* 0: it runs, or is not to be begun */
 	uint64_t restarts, not_handed;
 	struct handed handed;
@@ -211,7 +212,8 @@ static void hand_over(struct pusher *p)
 		file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 		if (file < 0) {
 			is_handed(p, false);
-			continue;
+			p->more = true;
+			return;
 		}
 		/* if it has just ended, the next one gets it */
 		if (!child__send_file(&p->child, order("push"), file))
@@ -254,9 +256,10 @@ static void on_end(void *ctx, int status)
 	(void)status;
 	p->ready = p->stopping = false;
 	/* once more, but no more than that: the capture may be why it ended */
-	if (*p->now && !strcmp(p->now, p->tried))
+	if (!asked && *p->now && !strcmp(p->now, p->tried))
 		is_handed(p, false);
-	snprintf(p->tried, sizeof(p->tried), "%s", p->now);
+	if (!asked)
+		snprintf(p->tried, sizeof(p->tried), "%s", p->now);
 	p->now[0] = '\0';
 	if (p->ending || (asked && !begin(p)))
 		return;
@@ -353,6 +356,10 @@ void pusher__tend(struct pusher *p, uint64_t now)
 {
 	if (p->again_ns && now >= p->again_ns && !p->child.pid && !p->ending && begin(p))
 		p->again_ns = now + AGAIN_NS;
+	if (p->more) {
+		p->more = false;
+		hand_over(p);
+	}
 }
 
 static void ask_to_stop(struct pusher *p)

@@ -29,7 +29,7 @@ static int lock_folder(const char *path)
 		return -EINVAL;
 	*slash = '\0';
 	err = folder_make(folder, 0755);
-	return err ? err : folder_lock(folder);
+	return err ? err : folder_lock(folder, "lock");
 }
 
 /* A socket that the daemon before has left with systemd: clients wait instead of failing. */

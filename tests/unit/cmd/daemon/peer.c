@@ -72,15 +72,16 @@ static void here(void)
 {
 	pid_t pid = fork();
 	struct ucred who;
-	int fd;
+	int fd, alive;
 
 	if (!pid)
 		come(true);
 	fd = take(&who);
 	CHECK_EQ(who.pid, pid);
-	CHECK_EQ(peer_space(fd, who.pid), 0);
+	CHECK_EQ(peer_space(fd, who.pid, &alive), 0);
+	CHECK_EQ(alive, -1);
 	end_process(pid); /* what is not known is not this namespace */
-	CHECK_EQ(peer_space(fd, who.pid), SPACE_UNKNOWN);
+	CHECK_EQ(peer_space(fd, who.pid, &alive), SPACE_UNKNOWN);
 	close(fd);
 }
 
@@ -89,17 +90,17 @@ static void gone(void)
 	pid_t pid = fork();
 	socklen_t bytes = sizeof(int);
 	struct ucred who;
-	int fd, pidfd;
+	int fd, pidfd, alive;
 
 	if (!pid)
 		come(false);
 	CHECK_EQ(waitpid(pid, NULL, 0), pid);
 	fd = take(&who);
-	CHECK_EQ(peer_space(fd, who.pid), SPACE_UNKNOWN);
+	CHECK_EQ(peer_space(fd, who.pid, &alive), SPACE_UNKNOWN);
 	/* the number may be another's by then: that one is not meant, as far as the kernel knows */
 	if (!getsockopt(fd, SOL_SOCKET, 77 /* SO_PEERPIDFD */, &pidfd, &bytes) ||
 	    errno != ENOPROTOOPT)
-		CHECK_EQ(peer_space(fd, getpid()), SPACE_UNKNOWN);
+		CHECK_EQ(peer_space(fd, getpid(), &alive), SPACE_UNKNOWN);
 	close(fd);
 }
 
@@ -107,16 +108,17 @@ static void elsewhere(void)
 {
 	uint64_t space;
 	struct ucred who;
+	int fd, alive;
 	pid_t pid;
-	int fd;
 
 	if (geteuid()) /* it takes root to make one */
 		return;
 	pid = begin_elsewhere();
 	fd = take(&who);
-	space = peer_space(fd, who.pid);
+	space = peer_space(fd, who.pid, &alive);
 	CHECK(space && space != SPACE_UNKNOWN && space != process_space(getpid()));
 	CHECK_EQ(space, process_space(who.pid));
+	CHECK(alive >= 0 && !peer_ended(alive));
 	CHECK_EQ(space_user(0, space), (uid_t)-1);
 	CHECK_EQ(space_user(7, space), 7);
 	CHECK_EQ(space_user(0, 0), 0);
@@ -130,11 +132,13 @@ static void elsewhere(void)
 	CHECK_EQ(space_hold(SPACE_UNKNOWN, who.pid), -ESRCH);
 	CHECK_EQ(space_hold(space, who.pid), 0);
 	CHECK(!kill(who.pid, SIGKILL) && waitpid(pid, NULL, 0) == pid);
+	CHECK(peer_ended(alive));
 	CHECK_EQ(space_hold(space, who.pid), 0); /* also when its processes are gone */
 	space_drop(space);
 	space_drop(space);
 	space_drop(space);
 	CHECK_EQ(space_hold(space, who.pid), -ESRCH);
+	close(alive);
 	close(fd);
 }
 

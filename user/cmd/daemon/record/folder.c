@@ -73,12 +73,12 @@ int folder_make(const char *path, mode_t mode)
 	return err;
 }
 
-int folder_lock(const char *folder)
+int folder_lock(const char *folder, const char *name)
 {
-	char path[DAEMON_PATH_BYTES + 8];
+	char path[DAEMON_PATH_BYTES + 32];
 	int fd, err;
 
-	snprintf(path, sizeof(path), "%s/lock", folder);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;

@@ -186,6 +186,24 @@ static void name_recording(struct recordings *rs, struct recording *r)
 	} while (!access(r->path, F_OK));
 }
 
+/*
+ * As after a restart of the daemon, nobody there sees what has ended longest ago any more: those
+ * who come from many namespaces keep nobody from recording. False: there is none.
+ */
+static bool let_go_of_space(struct recordings *rs)
+{
+	struct recording *oldest = NULL; /* the first ones are the newest */
+
+	for (struct recording *r = rs->first; r; r = r->next)
+		if (r->space && r->space != SPACE_UNKNOWN && !recording_goes_on(r) && !r->child.pid)
+			oldest = r;
+	if (!oldest)
+		return false;
+	space_drop(oldest->space);
+	oldest->space = SPACE_UNKNOWN;
+	return true;
+}
+
 int recordings__begin(struct recordings *rs, const struct demand_job *job, struct recording **out)
 {
 	uid_t account = job->for_dyno ? ACCOUNT_OF_DYNO : space_user(job->uid, job->space);
@@ -195,6 +213,8 @@ int recordings__begin(struct recordings *rs, const struct demand_job *job, struc
 	if (!recordings__may_begin(rs, account))
 		return -EAGAIN;
 	err = job->space ? space_hold(job->space, job->asker) : 0;
+	while (err == -EMFILE && let_go_of_space(rs))
+		err = space_hold(job->space, job->asker);
 	if (err)
 		return err;
 	r = calloc(1, sizeof(*r));

@@ -75,17 +75,25 @@ static void ignore(void *ctx, struct recording *r)
 	(void)r;
 }
 
+/* A folder of its own, that is empty. */
+static void begin(struct recordings_opts *opts)
+{
+	*opts = (struct recordings_opts){.keep_bytes = MOST, .changed = ignore};
+	strcpy(strrchr(folder, '-'), "-XXXXXX");
+	CHECK(mkdtemp(folder));
+	snprintf(opts->folder, sizeof(opts->folder), "%s", folder);
+}
+
 /*
  * A user who has had more dumps made by signals than the folder has room for loses the oldest of
  * these: neither root's, which are older, nor those that others have had made.
  */
 static void asked_dumps_have_a_share(void)
 {
-	struct recordings_opts opts = {.keep_bytes = MOST, .changed = ignore};
+	struct recordings_opts opts;
 	struct recordings *rs;
 
-	CHECK(mkdtemp(folder));
-	snprintf(opts.folder, sizeof(opts.folder), "%s", folder);
+	begin(&opts);
 	make("\"uid\": 0");
 	make("\"uid\": 0, \"asked_by\": 2002");
 	make("\"uid\": 2002");
@@ -110,12 +118,10 @@ static void asked_dumps_have_a_share(void)
 /* Root of other PID namespaces is one user, with a user's share. */
 static void root_elsewhere_has_a_share(void)
 {
-	struct recordings_opts opts = {.keep_bytes = MOST, .changed = ignore};
+	struct recordings_opts opts;
 	struct recordings *rs;
 
-	strcpy(strrchr(folder, '-'), "-XXXXXX");
-	CHECK(mkdtemp(folder));
-	snprintf(opts.folder, sizeof(opts.folder), "%s", folder);
+	begin(&opts);
 	make("\"uid\": 0");
 	for (int i = 0; i < 42; i++)
 		make("\"uid\": 0, \"elsewhere\": true");
@@ -134,12 +140,10 @@ static void root_elsewhere_has_a_share(void)
  */
 static void dyno_has_a_share(void)
 {
-	struct recordings_opts opts = {.keep_bytes = MOST, .changed = ignore};
+	struct recordings_opts opts;
 	struct recordings *rs;
 
-	strcpy(strrchr(folder, '-'), "-XXXXXX");
-	CHECK(mkdtemp(folder));
-	snprintf(opts.folder, sizeof(opts.folder), "%s", folder);
+	begin(&opts);
 	make("\"uid\": 0");
 	make("\"uid\": 2001");
 	for (int i = 0; i < 15; i++) {

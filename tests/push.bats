@@ -124,13 +124,21 @@ pods_text() {
 	[ "$(id -u)" = 0 ] || skip "needs root"
 	local kind
 	receiver receiver
-	sh -c 'while :; do :; done' 3>&- &
-	pid[busy]=$!
+	cp "$(readlink -e /bin/sh)" "$dir/shell"
+	spawn busy "$dir/shell" -c 'while :; do :; done'
+	# one that executes another program meanwhile
+	spawn changes "$dir/shell" -c 'until [ -e "$0/go" ]; do :; done; exec sh -c "while :; do :; done"' "$dir"
+	spawn going sh -c 'sleep 0.7; : >"$0/go"' "$dir"
 	kprof_says 0 sample -a -q -d 2s --off-cpu -o "$dir/all.kprof"
-	kill "${pid[busy]}"
 	for kind in otlp pyroscope parca; do
 		rm -f "$to/log"
 		push 0 "$kind" "$dir/all.kprof"
+		jq -s '[.[] | (.resources // [{"service.name": (.service // .labels.service_name),
+			"process.executable.path": .labels.process_executable_path}])[] |
+			[."service.name", ."process.executable.path"]] | unique' "$to/log" >"$dir/$kind.programs"
+		jq -e --arg shell "$dir/shell" --arg sh "$(readlink -e /bin/sh)" \
+			'index([["shell", $shell]]) and index([["sh", $sh]]) and (index([["sh", $shell]]) | not)' "$dir/$kind.programs" ||
+			fail "$kind: $(cat "$dir/$kind.programs")"
 		jq -s 'map(.own.samples // {} | to_entries[]) as $all | (map(select(.own | has("off_cpu") | not)) // []) as $pprof |
 			(if $pprof == [] then $all else [$pprof[].own.samples | to_entries[]] end) |
 			group_by(.key) | map({key: .[0].key, value: (map(.value) | add)}) | from_entries' "$to/log" >"$dir/$kind.samples"

@@ -122,6 +122,8 @@ static const struct store_record sample_tables[] = {
 	{STORE_THREAD_NAME, .thread_name = {0, 1}}, /* again */
 	{STORE_OWNER, .owner = {4242, 1000, 1, 2, 1000}},
 	{STORE_OWNER, .owner = {UINT32_MAX, UINT32_MAX, 0, 0, UINT64_MAX}},
+	{STORE_EXECUTABLE, .executable = {4242, 1, 1000}},
+	{STORE_EXECUTABLE, .executable = {UINT32_MAX, 0, UINT64_MAX}},
 	{STORE_PROCESS_EXIT, .process_exit = {4242, 11, 1000}},
 	{STORE_PROCESS_EXIT, .process_exit = {UINT32_MAX, UINT32_MAX, UINT64_MAX}},
 	{STORE_NN_MODULE, .nn_module = {1, 1, 2, 1, 0}},
@@ -307,6 +309,8 @@ static inline bool records_equal(const struct store_record *a, const struct stor
 		return a->owner.pid == b->owner.pid && a->owner.uid == b->owner.uid &&
 		       a->owner.user == b->owner.user && a->owner.cgroup == b->owner.cgroup &&
 		       a->owner.start_ns == b->owner.start_ns;
+	case STORE_EXECUTABLE:
+		SAME(executable);
 	case STORE_PROCESS_EXIT: /* padded */
 		return a->process_exit.pid == b->process_exit.pid &&
 		       a->process_exit.status == b->process_exit.status &&
@@ -477,6 +481,9 @@ static inline void seen__add(struct seen *s, const struct store_record *r)
 		break;
 	case STORE_OWNER:
 		CHECK(r->owner.user <= s->strings && r->owner.cgroup <= s->strings);
+		break;
+	case STORE_EXECUTABLE:
+		CHECK(r->executable.path <= s->strings);
 		break;
 	case STORE_PROCESS_EXIT:
 		break;

@@ -220,6 +220,12 @@ int join_repeats(struct join *j, struct store_record *r)
 		content = join_mix(join_mix(join_mix(1, r->owner.uid), r->owner.user),
 				   r->owner.cgroup);
 		break;
+	case STORE_EXECUTABLE:
+		if (map64__get(&j->alive, r->executable.pid))
+			r->executable.start_ns = map64__get(&j->alive, r->executable.pid) - 1;
+		about = join_mix(join_mix(about, r->executable.pid), r->executable.start_ns);
+		content = join_mix(1, r->executable.path);
+		break;
 	case STORE_THREAD:
 		t = join_thread(j, r->thread.index);
 		if (t)

@@ -21,6 +21,7 @@ bool store_writer_lasts(const struct store_writer *w, const struct store_record 
 		return !store_ids__known(&w->ids, STORE_REF_SOURCE, r->source.index);
 	case STORE_PROCESS: /* said anew of those that live */
 	case STORE_OWNER:
+	case STORE_EXECUTABLE:
 	case STORE_PROCESS_EXIT:
 	case STORE_GAP:
 	case STORE_CLOCK:

@@ -254,6 +254,11 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		NUMBER(process_exit.status, "status",
 			"as from wait(2): its exit status times 256, or the signal that ended it, + 128 with a core dump"),
 	}, "How a process ended. Comes before the PROCESS that says when"},
+	[STORE_EXECUTABLE] = {"EXECUTABLE", TABLES, 8, {
+		REF(executable.pid, PID, "PID"),
+		TIME(executable.start_ns, "start", "that of the PROCESS"),
+		REF(executable.path, STRING, "path", "of the file, in the process's mounts"),
+	}, "What a process runs. A later one of the same PID and start replaces it"},
 };
 
 #define LINE(member, of_what, ...)                                                                \

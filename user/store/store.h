@@ -25,7 +25,7 @@
 #include "util/outfile.h"
 
 #define STORE_FORMAT_MAJOR 1
-#define STORE_FORMAT_MINOR 7
+#define STORE_FORMAT_MINOR 8
 
 enum store_type {
 	STORE_META = 1,        /* key, JSON value; a later one of the same key replaces it */
@@ -65,6 +65,8 @@ enum store_type {
 	/* where in its function a frame of Python is; a later one of the same frame replaces it */
 	STORE_PYTHON_FRAME = 27,
 	STORE_PROCESS_EXIT = 28, /* how a process ended, where that is known */
+	/* what a process runs; a later one of the same PID and start replaces it */
+	STORE_EXECUTABLE = 29,
 };
 
 enum store_module_kind {
@@ -155,6 +157,11 @@ struct store_record {
 			uint32_t status; /* as from wait(2) */
 			uint64_t start_ns;
 		} process_exit;
+		struct {
+			uint32_t pid;
+			uint32_t path; /* string id: the file's path in the process's mounts */
+			uint64_t start_ns;
+		} executable;
 		struct {
 			uint32_t index;    /* dense from 0, never reused, unlike tids */
 			uint32_t pid, tid; /* as the host numbers them */
@@ -382,6 +389,8 @@ int store_writer__put(struct store_writer *w, const struct store_record *r);
  * the text is empty, or store_writer__put() failed and has set the error.
  */
 uint32_t store_writer__string(struct store_writer *w, const char *bytes, size_t len);
+/* The id of a text that was written already; 0: it was not. */
+uint32_t store_writer__known_string(const struct store_writer *w, const char *text);
 /*
  * Writes what is buffered as whole chunks: if this process crashes later, the file is readable up
  * to here. It does not wait for the disk; store_writer__finish() does.

@@ -227,6 +227,11 @@ uint32_t store_writer__string(struct store_writer *w, const char *bytes, size_t 
 	return store_writer__put(w, &r) ? 0 : r.string.id;
 }
 
+uint32_t store_writer__known_string(const struct store_writer *w, const char *text)
+{
+	return strings__find(&w->strings, text, strlen(text));
+}
+
 /* ---- opening and finishing ---- */
 
 static void writer__free(struct store_writer *w)

@@ -26,6 +26,8 @@ static void part__start(struct part *p, const char *path, const char *of, uint64
 	PUT(STORE_SOURCE, .source = {.name = made__string(m, "ops")});
 	PUT(STORE_PROCESS,
 	    .process = {.pid = 7, .start_ns = MONO_NS, .comm = made__string(m, "p")});
+	PUT(STORE_EXECUTABLE,
+	    .executable = {.pid = 7, .start_ns = MONO_NS, .path = made__string(m, "/bin/p")});
 	made__thread(m, 7, 7, "main");
 	PUT(STORE_DESCRIPTION, .description = {.id = 1, .name = made__string(m, "outer")});
 	PUT(STORE_DESCRIPTION, .description = {.id = 2, .name = made__string(m, "inner")});
@@ -224,6 +226,7 @@ static void two_recordings_overlap(void)
 	CHECK_EQ(out.begins, 3);
 	CHECK_EQ(out.of[STORE_THREAD], 1);
 	CHECK_EQ(out.of[STORE_PROCESS], 1);
+	CHECK_EQ(out.of[STORE_EXECUTABLE], 1);
 	CHECK_EQ(out.of[STORE_WAIT], 1); /* cut where the second one begins, and put together */
 	CHECK_EQ(out.wait_from_ns, AT(5));
 	CHECK_EQ(out.wait_to_ns, AT(25));

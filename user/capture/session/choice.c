@@ -74,6 +74,7 @@ void choice__make(struct kprof_session *s, struct target *t, const char *comm)
 		t->comm = recorder__string(s->recorder, comm);
 		if (cgroup)
 			t->cgroup = recorder__string(s->recorder, cgroup);
+		programs__read(s, t);
 	}
 	free(cgroup);
 }

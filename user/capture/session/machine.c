@@ -64,7 +64,7 @@ static void take_program(struct kprof_session *s, struct target *t, const struct
 	memcpy(comm, e->comm, sizeof(e->comm));
 	t->uid = e->uid;
 	choice__make(s, t, comm);
-	t->cmdline = t->left_out ? 0 : process__cmdline(s, e->args, e->args_bytes);
+	t->cmdline = t->left_out ? 0 : programs__cmdline(s, e->args, e->args_bytes);
 }
 
 /*
@@ -86,7 +86,7 @@ static void take_new_program(struct kprof_session *s, struct target *t,
 	if (there && !proc_info_read((pid_t)t->pid, &info) && info.start_ticks == t->start_ticks) {
 		choice__make(s, t, comm);
 		if (!t->left_out)
-			process__read_cmdline(s, t);
+			programs__read_cmdline(s, t);
 	} else {
 		memcpy(t->met_as, e->comm, sizeof(t->met_as));
 	}
@@ -252,7 +252,7 @@ static int prepare_one(struct kprof_session *s, const struct proc_info *info)
 	t->start_ticks = info->start_ticks;
 	choice__make(s, t, info->comm);
 	if (!t->left_out)
-		process__read_cmdline(s, t);
+		programs__read_cmdline(s, t);
 	return 0;
 }
 

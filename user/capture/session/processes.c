@@ -13,12 +13,6 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/*
- * Of all processes, so many command lines are recorded: each may be another text, for days, and all
- * are kept in memory.
- */
-#define CMDLINES_MOST 65536
-
 /* Makes each part forget what it knows of the program that the process ran. */
 static void forget_program(struct kprof_session *s, struct target *t)
 {
@@ -64,7 +58,9 @@ int process__record(struct kprof_session *s, struct target *t)
 		err = recorder__put(s->recorder, &how);
 	if (!err)
 		err = recorder__put(s->recorder, &r);
-	return err ? err : users__record(s, t);
+	if (!err)
+		err = users__record(s, t);
+	return err ? err : programs__record(s, t);
 }
 
 static bool env_number(const struct target *t, const char *name, long *out)
@@ -103,24 +99,6 @@ static int read_rank(struct kprof_session *s, const struct target *t)
 	return err;
 }
 
-/* Whether one more may be recorded. */
-static bool count_cmdline(struct kprof_session *s)
-{
-	if (s->opts.no_cmdlines)
-		return false;
-	return !s->opts.all_processes || ++s->nr_cmdlines <= CMDLINES_MOST;
-}
-
-void process__read_cmdline(struct kprof_session *s, struct target *t)
-{
-	char *cmdline;
-
-	if (!count_cmdline(s) || proc_cmdline((pid_t)t->pid, &cmdline))
-		return;
-	t->cmdline = recorder__string(s->recorder, cmdline);
-	free(cmdline);
-}
-
 /* What /proc says of the process, if it lives. */
 static void read_identity(struct kprof_session *s, struct target *t)
 {
@@ -136,8 +114,9 @@ static void read_identity(struct kprof_session *s, struct target *t)
 	if (s->machine) /* choice__make() has the rest */
 		return;
 	choice__read_cgroup(s, t);
+	programs__read(s, t);
 	t->comm = recorder__string(s->recorder, info.comm);
-	process__read_cmdline(s, t);
+	programs__read_cmdline(s, t);
 }
 
 /* The kernel's programs know the process already: it may have ended, and they have seen that. */
@@ -253,7 +232,7 @@ static void take_seen(struct kprof_session *s, struct target *t, const struct kp
 		return;
 	t->comm = store_writer__string(recorder__store(s->recorder), e->comm,
 				       strnlen(e->comm, sizeof(e->comm)));
-	t->cmdline = process__cmdline(s, e->args, e->args_bytes);
+	t->cmdline = programs__cmdline(s, e->args, e->args_bytes);
 	t->ppid = e->ppid;
 	t->ns_pid = e->ns_pid;
 	t->start_ticks = wire_start_ticks(e);
@@ -357,6 +336,7 @@ int process__on_fork(struct kprof_session *s, struct target *parent,
 	t->owned = parent->owned;
 	t->uid = parent->uid;
 	t->cgroup = parent->cgroup;
+	t->program = parent->program;
 	t->ns_pid = e->child_ns_pid;
 	err = process__record(s, t);
 	if (!err)
@@ -397,19 +377,6 @@ void process__on_maps(struct kprof_session *s, struct target *t, const struct kp
 	t->executed = false;
 }
 
-uint32_t process__cmdline(struct kprof_session *s, const char *args, size_t bytes)
-{
-	char *text;
-	uint32_t id;
-
-	if (!bytes || !count_cmdline(s))
-		return 0;
-	text = proc_cmdline_of(args, bytes);
-	id = text ? recorder__string(s->recorder, text) : 0;
-	free(text);
-	return id;
-}
-
 /* Of all processes, one with another name may be one to leave out. */
 static void choose_again(struct kprof_session *s, struct target *t, const struct kprof_wire_task *e)
 {
@@ -442,7 +409,7 @@ int process__on_exec(struct kprof_session *s, struct target *t, const struct kpr
 	thread_names__want(s->thread_names, t, e->h.time_ns);
 	t->forked = false;
 	t->looked_ns = 0;
-	take_identity(s, t, e, process__cmdline(s, exec->args, exec->args_bytes));
+	take_identity(s, t, e, programs__cmdline(s, exec->args, exec->args_bytes));
 	read_identity(s, t);
 	if (s->machine)
 		choose_again(s, t, e);

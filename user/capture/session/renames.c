@@ -25,7 +25,7 @@ static bool take_name(struct kprof_session *s, struct target *t, bool choose)
 	else
 		t->comm = recorder__string(s->recorder, info.comm);
 	if (!t->left_out)
-		process__read_cmdline(s, t);
+		programs__read_cmdline(s, t);
 	return true;
 }
 

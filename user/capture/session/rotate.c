@@ -83,6 +83,7 @@ static int put_processes(struct kprof_session *s)
 
 	for (t = targets__first(s->targets); t && !err; t = t->hh.next) {
 		t->told_uid = t->told_cgroup = 0;
+		t->told_program = 0;
 		if (s->machine)
 			t->recorded = false;
 		else

@@ -121,7 +121,7 @@ struct kprof_session {
 	uint64_t first_changed; /* .number of the target that look_at_changed() begins with */
 	uint64_t left_out;      /* samples of processes that are not to be recorded */
 	uint64_t nr_forgotten;  /* processes that had to make room for others */
-	uint32_t nr_cmdlines;   /* command lines that were recorded */
+	uint32_t nr_texts;      /* programs.c: texts that were recorded */
 	/* dispatch.c */
 	uint64_t read_ns; /* time of the latest record */
 	/* records of processes that are not (or no longer) targets */
@@ -285,13 +285,6 @@ int processes__adopt(struct kprof_session *s, uint64_t since_ns);
 int processes__tend(struct kprof_session *s, uint64_t now_ns);
 
 int process__record(struct kprof_session *s, struct target *t);
-/* Its arguments as they are now, if it lives; of all processes, only so many are recorded. */
-void process__read_cmdline(struct kprof_session *s, struct target *t);
-/*
- * The string id of a process's arguments, as a record of the kernel's programs has them: their
- * beginning, each with its final NUL. 0: there are none, or so many were recorded already.
- */
-uint32_t process__cmdline(struct kprof_session *s, const char *args, size_t bytes);
 
 /* Of all processes: at most so many samples a second and CPU are few, and small rings hold them. */
 #define MACHINE_SLOW_HZ 200
@@ -301,6 +294,20 @@ uint32_t process__cmdline(struct kprof_session *s, const char *args, size_t byte
 
 /* Records whose the process is, unless the capture has just that already. */
 int users__record(struct kprof_session *s, struct target *t);
+
+/* ---- programs.c: texts of which so many are recorded, where all processes are ---- */
+
+/* Reads the path of what the process executes. */
+void programs__read(struct kprof_session *s, struct target *t);
+/* Records it, unless the capture has just that already. */
+int programs__record(struct kprof_session *s, struct target *t);
+/* Reads its arguments as they are now, if it lives. */
+void programs__read_cmdline(struct kprof_session *s, struct target *t);
+/*
+ * The string id of a process's arguments, as a record of the kernel's programs has them: their
+ * beginning, each with its final NUL. 0: there are none, or so many were recorded already.
+ */
+uint32_t programs__cmdline(struct kprof_session *s, const char *args, size_t bytes);
 
 /* ---- choice.c ---- */
 

@@ -65,6 +65,8 @@ struct target {
 	uint32_t uid, cgroup;   /* effective user id; string id: the path of its cgroup */
 	/* what of the two the capture has, each + 1; 0: nothing yet */
 	uint64_t told_uid, told_cgroup;
+	uint32_t program;       /* string id: the path of what it executes */
+	uint32_t told_program;  /* what of that the capture has */
 	struct proc_maps *maps; /* NULL: not read yet, or not readable */
 	char *exe;              /* path of the program; NULL: not known */
 	uint64_t maps_ns;       /* when maps was read */

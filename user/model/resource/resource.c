@@ -143,6 +143,8 @@ int resource__fill(struct resource *r, const struct kprof_capture *t, const stru
 		err = set_number(r, "process.pid", p && p->host_pid ? p->host_pid : pid);
 	if (!err)
 		err = set_known(r, "process.executable.name", comm);
+	if (!err && p)
+		err = set_known(r, "process.executable.path", p->exe);
 	if (!err)
 		err = set_host(r, t, p);
 	if (!err && p)

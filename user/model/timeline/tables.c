@@ -144,6 +144,7 @@ static int add_process(struct kprof_capture *t, const struct store_record *r)
 		.uid = p->p.uid,
 		.user = p->p.user ? p->p.user : "",
 		.cgroup = p->p.cgroup ? p->p.cgroup : "",
+		.exe = p->p.exe ? p->p.exe : "",
 		.host = "",
 	};
 	mention(t, r->process.start_ns);
@@ -167,6 +168,21 @@ static int add_owner(struct kprof_capture *t, const struct store_record *r)
 	p->p.uid = r->owner.uid;
 	p->p.user = user;
 	p->p.cgroup = cgroup;
+	return 0;
+}
+
+static int add_executable(struct kprof_capture *t, const struct store_record *r)
+{
+	const char *path = tl_string(t, r->executable.path);
+	struct process_key key = {.start_ns = r->executable.start_ns, .pid = r->executable.pid};
+	struct process_entry *p;
+
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): key has no padding */
+	HASH_FIND(hh, t->process_by_start, &key, sizeof(key), p);
+	if (!path)
+		return -EBADMSG;
+	if (p)
+		p->p.exe = path;
 	return 0;
 }
 
@@ -366,6 +382,8 @@ static int add_record(struct kprof_capture *t, const struct store_record *r)
 		return add_string(t, r->string.id, r->string.bytes, r->string.len);
 	case STORE_PROCESS:
 		return add_process(t, r);
+	case STORE_EXECUTABLE:
+		return add_executable(t, r);
 	case STORE_OWNER:
 		return add_owner(t, r);
 	case STORE_PROCESS_EXIT:

@@ -23,6 +23,7 @@ struct tl_process {
 	uint32_t uid;         /* effective user id */
 	const char *user;     /* that user's name where it was recorded; "" not known */
 	const char *cgroup;   /* the path of its cgroup; "" not known */
+	const char *exe; /* the path of the file that it executes, in its mounts; "" not known */
 	/* In a capture that was merged of several machines': the machine, and its PID there. */
 	const char *host; /* "": not known, or there is one machine */
 	pid_t host_pid;

@@ -89,7 +89,7 @@ static uint64_t kind_of(const struct tl_process *p)
 
 	container_id(p->cgroup, container);
 	container_pod(p->cgroup, pod);
-	return hash64_text(hash64_text(h, container), pod) >> 1;
+	return hash64_text(hash64_text(hash64_text(h, p->exe), container), pod) >> 1;
 }
 
 static uint64_t *group_slot(struct otlp *o, const struct tl_process *p, pid_t pid, bool passing)

@@ -169,6 +169,11 @@ static void resources_capture(const char *path)
 		  (struct store_record){STORE_OWNER, .owner = {.pid = 9,
 							       .cgroup = made__string(&s.m, cgroup),
 							       .start_ns = MONO_NS}});
+	made__put(&s.m, (struct store_record){
+				STORE_EXECUTABLE,
+				.executable = {.pid = 9,
+					       .path = made__string(&s.m, "/usr/bin/trainer"),
+					       .start_ns = MONO_NS}});
 	made__sample(&s, 0, 0, 1, PERIOD_NS, WHOLE);
 	made__sample(&s, 1000, 2, 1, PERIOD_NS, WHOLE);
 	made__finish(&s.m);
@@ -197,6 +202,7 @@ static void resources(void)
 	CHECK_STR(attribute(rp, "k8s.pod.uid"), POD);
 	CHECK_STR(attribute(rp, "host.name"), "node7");
 	CHECK_STR(attribute(rp, "rank"), "3");
+	CHECK_STR(attribute(rp, "process.executable.path"), "/usr/bin/trainer");
 	otlp__resource_profiles__free_unpacked(rp, NULL);
 	otlp__request__free_unpacked(r, NULL);
 
@@ -208,7 +214,7 @@ static void resources(void)
 	CHECK_STR(attribute(rp, "process.executable.name"), "trainer");
 	CHECK_STR(attribute(rp, "team"), "vision");
 	CHECK_STR(attribute(rp, "host.name"), "other");
-	CHECK_EQ(rp->resource->n_attributes, 8);
+	CHECK_EQ(rp->resource->n_attributes, 9);
 	otlp__resource_profiles__free_unpacked(rp, NULL);
 	otlp__request__free_unpacked(r, NULL);
 	labels[0] = "=x";

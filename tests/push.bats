@@ -128,8 +128,8 @@ pods_text() {
 	spawn busy "$dir/shell" -c 'while :; do :; done'
 	# one that executes another program meanwhile
 	spawn changes "$dir/shell" -c 'until [ -e "$0/go" ]; do :; done; exec sh -c "while :; do :; done"' "$dir"
-	spawn going sh -c 'sleep 0.7; : >"$0/go"' "$dir"
-	kprof_says 0 sample -a -q -d 2s --off-cpu -o "$dir/all.kprof"
+	spawn going sh -c 'until grep -qs "^kprof: recording" "$0/stderr"; do sleep 0.05; done; sleep 0.7; : >"$0/go"' "$dir"
+	kprof_says 0 sample -a -v -d 2s --off-cpu -o "$dir/all.kprof"
 	for kind in otlp pyroscope parca; do
 		rm -f "$to/log"
 		push 0 "$kind" "$dir/all.kprof"

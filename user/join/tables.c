@@ -196,6 +196,16 @@ static int process(struct join *j, struct store_record *r, uint64_t *content)
 	return 0;
 }
 
+/* What else is said of a process, which has had its PID since *start_ns. */
+static uint64_t of_process(struct join *j, uint64_t about, uint32_t pid, uint64_t *start_ns)
+{
+	uint64_t alive = map64__get(&j->alive, pid);
+
+	if (alive)
+		*start_ns = alive - 1;
+	return join_mix(join_mix(about, pid), *start_ns);
+}
+
 int join_repeats(struct join *j, struct store_record *r)
 {
 	uint64_t about = join_mix(j->seed, r->type), content = 1, *said;
@@ -208,22 +218,16 @@ int join_repeats(struct join *j, struct store_record *r)
 		about = join_mix(join_mix(about, r->process.pid), r->process.start_ns);
 		break;
 	case STORE_PROCESS_EXIT: /* comes before the PROCESS that says when */
-		if (map64__get(&j->alive, r->process_exit.pid))
-			r->process_exit.start_ns = map64__get(&j->alive, r->process_exit.pid) - 1;
-		about = join_mix(join_mix(about, r->process_exit.pid), r->process_exit.start_ns);
+		about = of_process(j, about, r->process_exit.pid, &r->process_exit.start_ns);
 		content = join_mix(1, r->process_exit.status);
 		break;
 	case STORE_OWNER:
-		if (map64__get(&j->alive, r->owner.pid))
-			r->owner.start_ns = map64__get(&j->alive, r->owner.pid) - 1;
-		about = join_mix(join_mix(about, r->owner.pid), r->owner.start_ns);
+		about = of_process(j, about, r->owner.pid, &r->owner.start_ns);
 		content = join_mix(join_mix(join_mix(1, r->owner.uid), r->owner.user),
 				   r->owner.cgroup);
 		break;
 	case STORE_EXECUTABLE:
-		if (map64__get(&j->alive, r->executable.pid))
-			r->executable.start_ns = map64__get(&j->alive, r->executable.pid) - 1;
-		about = join_mix(join_mix(about, r->executable.pid), r->executable.start_ns);
+		about = of_process(j, about, r->executable.pid, &r->executable.start_ns);
 		content = join_mix(1, r->executable.path);
 		break;
 	case STORE_THREAD:

@@ -90,14 +90,23 @@ static int add_meta(struct kprof_capture *t, const char *key, const char *json)
 	return 0;
 }
 
-static struct process_entry *find_process(struct kprof_capture *t, uint32_t pid, uint64_t start_ns)
+/* NULL: the capture has had no such process so far. */
+static struct process_entry *known_process(struct kprof_capture *t, uint32_t pid, uint64_t start_ns)
 {
 	struct process_key key = {.start_ns = start_ns, .pid = pid};
-	struct process_entry *p, **slot;
-	uint64_t *latest;
+	struct process_entry *p;
 
 	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): key has no padding */
 	HASH_FIND(hh, t->process_by_start, &key, sizeof(key), p);
+	return p;
+}
+
+/* Adds the process, unless it is there. NULL: no memory. */
+static struct process_entry *find_process(struct kprof_capture *t, uint32_t pid, uint64_t start_ns)
+{
+	struct process_entry *p = known_process(t, pid, start_ns), **slot;
+	uint64_t *latest;
+
 	if (p)
 		return p;
 	p = calloc(1, sizeof(*p));
@@ -107,13 +116,13 @@ static struct process_entry *find_process(struct kprof_capture *t, uint32_t pid,
 		return NULL;
 	}
 	*slot = p;
-	p->key = key;
+	p->key = (struct process_key){.start_ns = start_ns, .pid = pid};
 	latest = map64__at(&t->process_by_pid, pid);
 	if (!latest)
 		return NULL;
 	p->earlier = *latest;
 	*latest = t->processes.nr;
-	HASH_ADD(hh, t->process_by_start, key, sizeof(key), p);
+	HASH_ADD(hh, t->process_by_start, key, sizeof(p->key), p);
 	return p->hh.tbl ? p : NULL;
 }
 
@@ -155,14 +164,11 @@ static int add_process(struct kprof_capture *t, const struct store_record *r)
 static int add_owner(struct kprof_capture *t, const struct store_record *r)
 {
 	const char *cgroup = tl_string(t, r->owner.cgroup), *user = tl_string(t, r->owner.user);
-	struct process_key key = {.start_ns = r->owner.start_ns, .pid = r->owner.pid};
-	struct process_entry *p;
+	struct process_entry *p = known_process(t, r->owner.pid, r->owner.start_ns);
 
-	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): key has no padding */
-	HASH_FIND(hh, t->process_by_start, &key, sizeof(key), p);
 	if (!cgroup || !user)
 		return -EBADMSG;
-	if (!p) /* of a process that the capture does not have */
+	if (!p)
 		return 0;
 	p->p.has_uid = true;
 	p->p.uid = r->owner.uid;
@@ -174,11 +180,8 @@ static int add_owner(struct kprof_capture *t, const struct store_record *r)
 static int add_executable(struct kprof_capture *t, const struct store_record *r)
 {
 	const char *path = tl_string(t, r->executable.path);
-	struct process_key key = {.start_ns = r->executable.start_ns, .pid = r->executable.pid};
-	struct process_entry *p;
+	struct process_entry *p = known_process(t, r->executable.pid, r->executable.start_ns);
 
-	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): key has no padding */
-	HASH_FIND(hh, t->process_by_start, &key, sizeof(key), p);
 	if (!path)
 		return -EBADMSG;
 	if (p)
@@ -188,11 +191,8 @@ static int add_executable(struct kprof_capture *t, const struct store_record *r)
 
 static int add_process_exit(struct kprof_capture *t, const struct store_record *r)
 {
-	struct process_key key = {.start_ns = r->process_exit.start_ns, .pid = r->process_exit.pid};
-	struct process_entry *p;
+	struct process_entry *p = known_process(t, r->process_exit.pid, r->process_exit.start_ns);
 
-	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): key has no padding */
-	HASH_FIND(hh, t->process_by_start, &key, sizeof(key), p);
 	if (p) {
 		p->p.exit_known = true;
 		p->p.exit_status = r->process_exit.status;
